@@ -1,0 +1,124 @@
+// Context: everything one process owns of railmux: rails, peers, progress. Several in one process work.
+//
+// Threads: by the `thread_level` parameter: `single` and `serialized` allow one call at a time, `multiple` any.
+// Lifetime: outlives its Requests and Messages. The destructor delivers what was sent (for at most `close_timeout`) and
+// says goodbye to the peers.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <railmux/config.hpp>
+#include <railmux/message.hpp>
+#include <railmux/request.hpp>
+#include <railmux/stats.hpp>
+
+namespace railmux {
+
+class Context {
+public:
+    /// Opens the selected rails; connects nothing. Inside a job started by `railmux run` it joins that job. Throws Error
+    /// (invalid_config, no_rails, bootstrap).
+    explicit Context(const Config& config = Config::load());
+    ~Context();
+    Context(Context&&) noexcept;
+    Context& operator=(Context&&) noexcept;
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+
+    // --- Peers -------------------------------------------------------------------------------------------------------
+
+    /// This process's rank in its job and the job's size; 0 and 1 outside a job.
+    [[nodiscard]] std::uint32_t rank() const noexcept;
+    [[nodiscard]] std::uint32_t size() const noexcept;
+
+    /// The process with that rank (itself included). Throws Error(invalid_argument) when there is no such rank.
+    [[nodiscard]] Peer peer(std::uint32_t rank);
+
+    /// Accepts processes that connect() to `where`: "PORT", "ADDRESS:PORT" or "[V6]:PORT"; port 0 picks one. Returns the
+    /// port. Throws Error(address_in_use, invalid_argument).
+    std::uint16_t listen(std::string_view where);
+
+    /// Waits for the next process that connects to listen(). Nothing when the time is over.
+    [[nodiscard]] std::optional<Peer> accept(std::chrono::nanoseconds timeout);
+
+    /// Makes the process listening at "HOST:PORT" a peer. Throws Error(unreachable, wrong_key, wrong_version).
+    [[nodiscard]] Peer connect(std::string_view where, std::chrono::nanoseconds timeout = std::chrono::seconds(10));
+
+    /// This process's contact address, to be carried to others by other means, and the peer it names over there.
+    [[nodiscard]] std::vector<std::byte> address() const;
+    [[nodiscard]] Peer add_peer(std::span<const std::byte> address);
+
+    /// A name for messages to people: "rank 3 (host-b)" or "host-b:4711".
+    [[nodiscard]] std::string name(Peer peer) const;
+
+    /// Why operations with this peer failed, one line a cause; empty while it is well.
+    [[nodiscard]] std::string failure(Peer peer) const;
+
+    // --- Messages ----------------------------------------------------------------------------------------------------
+
+    /// Starts sending. Messages from one process to another match receives in the order they were sent. The buffer
+    /// must stay unchanged until the request completes; completion means the buffer may be reused, not that the message
+    /// has arrived. The first message of a burst leaves at once, the others at the latest with the next call that
+    /// progresses (wait, test, progress, ...).
+    [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data, Completion done = {});
+    [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done = {});
+
+    /// Starts receiving. `from` may be any_source. A message longer than the buffer is cut and reported as truncated.
+    [[nodiscard]] Request irecv(Peer from, TagMatch match, MutableBuffer buffer, Completion done = {});
+    [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion done = {});
+    [[nodiscard]] Request irecv(Message&& message, MutableBuffer buffer, Completion done = {});
+
+    /// Blocking forms. They throw Error when the operation failed; truncation is reported in the Status.
+    void send(Peer to, Tag tag, ConstBuffer data);
+    Status recv(Peer from, TagMatch match, MutableBuffer buffer);
+    Status recv(Message&& message, MutableBuffer buffer);
+
+    /// Looks for a message that has arrived and not matched; leaves it, or takes it out of matching.
+    [[nodiscard]] std::optional<Status> probe(Peer from, TagMatch match);
+    [[nodiscard]] std::optional<Message> mprobe(Peer from, TagMatch match);
+
+    /// Cancels a receive that has not matched: true, and it completes as cancelled. False when it is too late.
+    bool cancel(Request& request);
+
+    // --- Completion --------------------------------------------------------------------------------------------------
+
+    /// Waits for the end of the request and takes its result.
+    Status wait(Request& request);
+    /// Takes the result if there is one; progresses otherwise.
+    [[nodiscard]] std::optional<Status> test(Request& request);
+    /// Waits until one of the active requests ends; its place and result. Throws Error(invalid_argument) if none is active.
+    struct Ended {
+        std::size_t index;
+        Status status;
+    };
+    Ended wait_any(std::span<Request> requests);
+    /// Waits for all; `statuses`, if not empty, has room for all. Returns the first code that is not ok.
+    ErrorCode wait_all(std::span<Request> requests, std::span<Status> statuses = {});
+
+    /// Moves everything on that can be moved on; returns whether anything happened.
+    bool progress();
+    /// Waits until everything sent has been received by its peer. False when the time is over.
+    bool flush(std::chrono::nanoseconds timeout);
+
+    // --- What goes on ------------------------------------------------------------------------------------------------
+
+    [[nodiscard]] std::vector<RailInfo> rails() const;
+    [[nodiscard]] std::vector<RailTraffic> traffic() const;
+    /// The rail-by-peer matrix that RAILMUX_REPORT=1 prints at the end.
+    [[nodiscard]] std::string report() const;
+
+private:
+    std::unique_ptr<messaging::Engine> engine_;
+};
+
+/// The rails a context with this config would see, usable or not, without opening a context.
+[[nodiscard]] std::vector<RailInfo> scan_rails(const Config& config);
+
+}  // namespace railmux

@@ -1,0 +1,99 @@
+// Byte order and bounds: reading and writing wire integers (little endian) without trusting a length.
+//
+// Threads: values; one thread at a time per object.
+// Lifetime: a Reader or Writer only views the bytes it is given.
+#pragma once
+
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace railmux::base {
+
+static_assert(std::endian::native == std::endian::little, "store/load assume a little-endian host");
+
+template <std::unsigned_integral T>
+[[nodiscard]] inline T load(const std::byte* from) noexcept {
+    T value;
+    std::memcpy(&value, from, sizeof value);
+    return value;
+}
+
+template <std::unsigned_integral T>
+inline void store(std::byte* to, T value) noexcept {
+    std::memcpy(to, &value, sizeof value);
+}
+
+/// Reads fields in order; after a read past the end every further read gives zero and ok() is false, so that a parser
+/// checks once, at its end.
+class Reader {
+public:
+    explicit Reader(std::span<const std::byte> bytes) noexcept : bytes_(bytes) {}
+
+    template <std::unsigned_integral T>
+    [[nodiscard]] T read() noexcept {
+        const auto field = take(sizeof(T));
+        return field.empty() ? T{0} : load<T>(field.data());
+    }
+    [[nodiscard]] std::span<const std::byte> take(std::size_t count) noexcept {
+        if (count > bytes_.size() - at_) {
+            ok_ = false;
+            at_ = bytes_.size();
+            return {};
+        }
+        const auto part = bytes_.subspan(at_, count);
+        at_ += count;
+        return part;
+    }
+    /// A string with a length byte pair in front, refused when longer than `limit`.
+    [[nodiscard]] std::string text(std::size_t limit) {
+        const std::size_t count = read<std::uint16_t>();
+        if (count > limit) {
+            ok_ = false;
+            return {};
+        }
+        const auto part = take(count);
+        return {reinterpret_cast<const char*>(part.data()), part.size()};
+    }
+    [[nodiscard]] std::size_t left() const noexcept { return bytes_.size() - at_; }
+    [[nodiscard]] bool ok() const noexcept { return ok_; }
+    [[nodiscard]] bool done() const noexcept { return ok_ && at_ == bytes_.size(); }
+
+private:
+    std::span<const std::byte> bytes_;
+    std::size_t at_ = 0;
+    bool ok_ = true;
+};
+
+/// Appends fields to a growing vector.
+class Writer {
+public:
+    template <std::unsigned_integral T>
+    Writer& write(T value) {
+        const auto at = bytes_.size();
+        bytes_.resize(at + sizeof value);
+        store(bytes_.data() + at, value);
+        return *this;
+    }
+    Writer& append(std::span<const std::byte> part) {
+        bytes_.insert(bytes_.end(), part.begin(), part.end());
+        return *this;
+    }
+    Writer& text(std::string_view value) {
+        write(static_cast<std::uint16_t>(value.size()));
+        return append(std::as_bytes(std::span(value)));
+    }
+    [[nodiscard]] std::vector<std::byte> take() && { return std::move(bytes_); }
+    [[nodiscard]] std::span<const std::byte> view() const noexcept { return bytes_; }
+
+private:
+    std::vector<std::byte> bytes_;
+};
+
+}  // namespace railmux::base

@@ -1,0 +1,204 @@
+// The transport contract: what a kind of network must do to be a rail. This header is the specification; a porter needs
+// nothing else. A new transport is one folder, one line in builtin.cpp, one line in the contract suite.
+//
+// Threads: a Rail belongs to one engine; its calls never overlap. Debug builds assert it. Nothing here takes a lock.
+// Lifetime: Transport outlives its Rails. All views (frames, hellos, reasons) in an Event are lent until the next poll on
+// that rail. Work descriptors and segment lists are read during post only; the bytes they name until `done`.
+//
+// The rules, which the contract suite checks on every transport:
+//  1. post takes a prefix of the works and returns its length. A short post is the whole flow control; it is not an error.
+//     A transport queues nothing beyond `info().tx_depth` works a link: the only backlog is the one the scheduler sees.
+//  2. Every accepted work yields exactly one `done` event, and only from poll, never inside post. `done` means the buffer
+//     is the caller's again, not that anything was delivered.
+//  3. No order is promised between links. Within a link, `info().ordered` says whether frames arrive in the order posted,
+//     and a frame posted after a put on that link is received only after the put's bytes are in place.
+//  4. `received` frames are whole, at most `info().max_frame` bytes, and lent until the next poll on that rail.
+//  5. When a link dies, every outstanding work on it completes as `link_lost`; then comes exactly one `link_down`; then
+//     nothing more for that LinkId. A post to a dead or stale link is accepted and completes as `link_lost`.
+//  6. After disconnect(link) the same happens as in 5: outstanding works flush, then one `link_down`. Data accepted before
+//     disconnect may or may not arrive.
+//  7. Nothing throws out of a Rail's hot calls (post, poll); set-up calls (open) may throw Error.
+//  8. No retries beyond the fabric's own, and no timers: time limits are the caller's business.
+//  9. drop_region returns only when no byte will be written to or read from the region any more, whatever is still in
+//     flight; a put to an unknown key, out of bounds or without the right is discarded, counted, and harms nothing else.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.hpp"
+#include "base/result.hpp"
+
+#include <railmux/config.hpp>
+#include <railmux/stats.hpp>
+
+namespace railmux::transports {
+
+/// One connection of a rail. The generation makes a stale id harmless.
+struct LinkId {
+    std::uint32_t index = ~std::uint32_t{0};
+    std::uint32_t generation = 0;
+    friend constexpr bool operator==(LinkId, LinkId) noexcept = default;
+};
+
+/// Names a region to other processes. Unguessable: `secret` is random.
+struct RegionKey {
+    std::uint64_t id = 0;
+    std::uint64_t secret = 0;
+    friend constexpr bool operator==(const RegionKey&, const RegionKey&) noexcept = default;
+};
+
+/// What others may do with a region.
+enum class Access : std::uint8_t { local = 0, remote_read = 1, remote_write = 2, remote_read_write = 3 };
+
+/// A registered piece of memory. `local` goes into Segment::region on rails that need it.
+struct Region {
+    RegionKey key;
+    std::uint64_t local = 0;
+};
+
+/// A piece of local memory: source of a send or put, destination of a get.
+struct Segment {
+    std::byte* data = nullptr;  // not written to by send and put
+    std::size_t size = 0;
+    std::uint64_t region = 0;  // Region::local where info().local_regions, else ignored
+};
+
+enum class Op : std::uint8_t { send, put, get };
+
+/// One operation to post. Trivially copyable.
+struct Work {
+    Op op = Op::send;
+    bool notify = false;          // put: the target gets `notified` with `immediate` once the bytes are in place
+    std::uint32_t immediate = 0;
+    LinkId link;
+    std::span<const Segment> segments;  // at most info().max_segments; sum at most max_frame (send) or max_put
+    RegionKey remote;             // put, get: the target region ...
+    std::uint64_t offset = 0;     // ... and the place in it, in bytes from its start
+    std::uint64_t cookie = 0;     // handed back in `done`
+};
+
+enum class EventKind : std::uint8_t {
+    done,             // link, cookie, status
+    received,         // link, data: one frame
+    notified,         // link, immediate
+    link_up,          // link; at the connecting side `data` is the acceptor's reply
+    link_down,        // link, text: the cause; `data` the acceptor's reply if it refused
+    rail_down,        // text: the cause. Every link has had its link_down before
+    connect_request,  // link, data: the hello. Answer with accept or refuse
+};
+
+enum class WorkStatus : std::uint8_t {
+    ok,
+    link_lost,      // the link is gone; the bytes may or may not have arrived
+    access_denied,  // get (and put where the fabric tells): key, bounds or rights are wrong
+};
+
+struct Event {
+    EventKind kind = EventKind::done;
+    WorkStatus status = WorkStatus::ok;
+    std::uint32_t immediate = 0;
+    LinkId link;
+    std::uint64_t cookie = 0;
+    std::span<const std::byte> data;
+    std::string_view text;
+};
+
+/// What a rail is and can do. Immutable once opened.
+struct RailTraits {
+    std::string name;                  // "tcp:eth1": unique within the process
+    std::uint32_t max_frame = 0;       // bytes of one send
+    std::uint32_t max_hello = 0;       // bytes of a hello; at least 56
+    std::uint32_t max_reply = 0;       // bytes of a reply; at least 64
+    std::uint32_t max_segments = 1;    // gather list of one work
+    std::uint32_t tx_depth = 0;        // accepted and not yet done works a link holds at most
+    std::uint64_t max_put = 0;         // bytes of one put or get; 0: neither
+    bool put = false;
+    bool get = false;
+    bool notify = false;
+    bool events = false;               // arm() gives a descriptor to sleep on
+    bool ordered = false;              // rule 3
+    bool local_regions = false;        // Segment::region must be filled
+    bool done_is_delivered = false;    // `done` implies that the remote side has the bytes
+    int numa_node = -1;
+    std::uint64_t speed_bps = 0;       // 0: unknown
+};
+
+/// How likely a local rail reaches a remote address, judged without sending anything.
+enum class Reach : std::uint8_t {
+    never,
+    fallback,  // only if nothing better works, e.g. a network card between two processes of one host
+    routed,    // through a gateway, perhaps
+    direct,    // same subnet, same fabric, same host for loopback
+};
+
+struct Reachability {
+    Reach reach = Reach::never;
+    std::string why;  // one clause for people, e.g. "no IPv6 on rail tcp:eth0", "same subnet 10.77.0.0/24"
+};
+
+class Rail {
+public:
+    virtual ~Rail() = default;
+    Rail() = default;
+    Rail(const Rail&) = delete;
+    Rail& operator=(const Rail&) = delete;
+
+    [[nodiscard]] virtual const RailTraits& traits() const noexcept = 0;
+
+    /// Where others reach this rail: opaque, at most 256 bytes.
+    [[nodiscard]] virtual std::span<const std::byte> address() const noexcept = 0;
+    [[nodiscard]] virtual Reachability reach(std::span<const std::byte> address) const = 0;
+
+    /// Starts a link; never blocks. Ends in link_up or link_down. A malformed address ends in link_down.
+    [[nodiscard]] virtual LinkId connect(std::span<const std::byte> address, std::span<const std::byte> hello) = 0;
+    /// Answers a connect_request. accept leads to link_up (or link_down) on both sides; refuse hands `reply` to the
+    /// other side with its link_down, as far as the fabric can, and yields one link_down here.
+    virtual void accept(LinkId link, std::span<const std::byte> reply) = 0;
+    virtual void refuse(LinkId link, std::span<const std::byte> reply) = 0;
+    virtual void disconnect(LinkId link) = 0;
+    /// The link for people: "10.77.0.1:40022 - 10.77.0.2:5000".
+    [[nodiscard]] virtual std::string describe(LinkId link) const = 0;
+
+    [[nodiscard]] virtual base::Result<Region> add_region(std::span<std::byte> memory, Access access) = 0;
+    virtual void drop_region(const Region& region) noexcept = 0;
+
+    [[nodiscard]] virtual std::size_t post(std::span<const Work> works) noexcept = 0;
+    [[nodiscard]] virtual std::size_t poll(std::span<Event> events) noexcept = 0;
+
+    /// After an empty poll: a descriptor that turns readable when poll may have something; -1 where `events` is false,
+    /// or when something came up meanwhile (poll again). The descriptor is the same for the rail's life.
+    [[nodiscard]] virtual int arm() noexcept = 0;
+};
+
+/// What a transport needs from its surroundings.
+struct Services {
+    const Config& config;
+    base::Logger& log;
+};
+
+class Transport {
+public:
+    virtual ~Transport() = default;
+    Transport() = default;
+    Transport(const Transport&) = delete;
+    Transport& operator=(const Transport&) = delete;
+
+    [[nodiscard]] virtual std::string_view name() const noexcept = 0;
+    /// Every device this transport could use, the unusable ones with their reason; or, with no device at all, one
+    /// entry that says why. Never throws for what it finds. A device the user selected by name is usable even if it is
+    /// off by default.
+    [[nodiscard]] virtual std::vector<RailInfo> scan() = 0;
+    /// Opens a device found by scan(). Throws Error.
+    [[nodiscard]] virtual std::unique_ptr<Rail> open(const RailInfo& device) = 0;
+};
+
+/// All transports built into this library, in order of preference.
+[[nodiscard]] std::vector<std::unique_ptr<Transport>> builtin_transports(const Services& services);
+
+}  // namespace railmux::transports
