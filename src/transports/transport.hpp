@@ -76,9 +76,9 @@ struct Work {
     Op op = Op::send;
     bool notify = false;          // put: the target gets `notified` with `immediate` once the bytes are in place
     std::uint32_t immediate = 0;
-    LinkId link;
-    std::span<const Segment> segments;  // at most info().max_segments; sum at most max_frame (send) or max_put
-    RegionKey remote;             // put, get: the target region ...
+    LinkId link{};
+    std::span<const Segment> segments{};  // at most info().max_segments; sum at most max_frame (send) or max_put
+    RegionKey remote{};           // put, get: the target region ...
     std::uint64_t offset = 0;     // ... and the place in it, in bytes from its start
     std::uint64_t cookie = 0;     // handed back in `done`
 };
@@ -103,10 +103,10 @@ struct Event {
     EventKind kind = EventKind::done;
     WorkStatus status = WorkStatus::ok;
     std::uint32_t immediate = 0;
-    LinkId link;
+    LinkId link{};
     std::uint64_t cookie = 0;
-    std::span<const std::byte> data;
-    std::string_view text;
+    std::span<const std::byte> data{};
+    std::string_view text{};
 };
 
 /// What a rail is and can do. Immutable once opened.

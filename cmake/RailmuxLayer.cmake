@@ -1,0 +1,19 @@
+# railmux_layer(NAME base SOURCES a.cpp ... DEPENDS lower ... LIBRARIES lib ...)
+#
+# One layer of the design as one target, railmux_<name>. Internal headers are included from src/ ("base/log.hpp"); that a
+# layer includes only what stands below it is checked by tests/layers. All layers together are the library.
+function(railmux_layer)
+    cmake_parse_arguments(LAYER "" "NAME" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
+    set(target railmux_${LAYER_NAME})
+    add_library(${target} OBJECT ${LAYER_SOURCES})
+    target_include_directories(${target} PUBLIC
+        ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+    target_link_libraries(${target} PRIVATE railmux_flags PUBLIC ${LAYER_LIBRARIES})
+    foreach(lower IN LISTS LAYER_DEPENDS)  # usage requirements only: the objects are linked once, into the library
+        target_include_directories(${target} PUBLIC
+            $<TARGET_PROPERTY:railmux_${lower},INTERFACE_INCLUDE_DIRECTORIES>)
+        add_dependencies(${target} railmux_${lower})
+    endforeach()
+    set_property(GLOBAL APPEND PROPERTY RAILMUX_LAYERS ${target})
+    set_property(GLOBAL APPEND PROPERTY RAILMUX_LIBRARIES ${LAYER_LIBRARIES})
+endfunction()

@@ -1,0 +1,65 @@
+# Options, compiler flags and the libraries that railmux uses inside. None of them is visible to its users.
+
+option(RAILMUX_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(RAILMUX_BUILD_TOOLS "Build the railmux command" ${PROJECT_IS_TOP_LEVEL})
+option(RAILMUX_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(RAILMUX_BUILD_BENCHMARKS "Build the benchmarks" OFF)
+option(RAILMUX_BUILD_FUZZERS "Build the libFuzzer targets (clang only)" OFF)
+option(RAILMUX_WERROR "Treat warnings as errors" OFF)
+set(RAILMUX_SANITIZE "" CACHE STRING "Sanitizers to build with, e.g. address,undefined or thread")
+set(RAILMUX_TCP AUTO CACHE STRING "The tcp transport: ON (fail if it cannot be built), OFF or AUTO")
+set_property(CACHE RAILMUX_TCP PROPERTY STRINGS ON OFF AUTO)
+
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+    set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+    find_program(RAILMUX_CCACHE ccache)
+    if(RAILMUX_CCACHE)
+        set(CMAKE_CXX_COMPILER_LAUNCHER ${RAILMUX_CCACHE})
+    endif()
+endif()
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_package(Threads REQUIRED)
+find_package(fmt 9 REQUIRED)
+find_package(spdlog 1.10 REQUIRED)
+find_package(OpenSSL 3 REQUIRED COMPONENTS Crypto)
+find_package(Boost 1.74 QUIET)
+
+# Boost.Asio is needed by the tcp transport and by the bootstrap.
+set(RAILMUX_HAVE_TCP OFF)
+set(RAILMUX_TCP_REASON "switched off")
+if(NOT RAILMUX_TCP STREQUAL "OFF")
+    if(Boost_FOUND)
+        set(RAILMUX_HAVE_TCP ON)
+        set(RAILMUX_TCP_REASON "Boost ${Boost_VERSION_STRING}")
+    elseif(RAILMUX_TCP STREQUAL "ON")
+        message(FATAL_ERROR "RAILMUX_TCP=ON needs Boost >= 1.74 (Debian: libboost-dev)")
+    else()
+        set(RAILMUX_TCP_REASON "Boost >= 1.74 not found (Debian: libboost-dev)")
+    endif()
+endif()
+if(NOT Boost_FOUND)
+    message(FATAL_ERROR "railmux needs the headers of Boost >= 1.74 (Debian: libboost-dev)")
+endif()
+
+# Flags of everything that is built here; not passed on to users.
+add_library(railmux_flags INTERFACE)
+target_compile_features(railmux_flags INTERFACE cxx_std_20)
+target_compile_options(railmux_flags INTERFACE
+    -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual
+    -Wno-missing-field-initializers)  # designated initializers leave the rest at its default on purpose
+if(RAILMUX_WERROR)
+    target_compile_options(railmux_flags INTERFACE -Werror)
+endif()
+if(RAILMUX_SANITIZE)
+    target_compile_options(railmux_flags INTERFACE -fsanitize=${RAILMUX_SANITIZE} -fno-omit-frame-pointer)
+    target_link_options(railmux_flags INTERFACE -fsanitize=${RAILMUX_SANITIZE})
+    if(RAILMUX_SANITIZE MATCHES "undefined")
+        target_compile_options(railmux_flags INTERFACE -fno-sanitize-recover=undefined)
+    endif()
+endif()

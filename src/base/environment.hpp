@@ -1,0 +1,24 @@
+// The process environment; nothing else in railmux reads it.
+//
+// Threads: as getenv: not while another thread changes the environment.
+// Lifetime: results are copies.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace railmux::base {
+
+/// The variable's value; nothing when it is unset or empty (an empty value is how shells unset for one command).
+[[nodiscard]] std::optional<std::string> variable(const std::string& name);
+
+/// All set variables whose name starts with `prefix`, as name and value.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> variables(std::string_view prefix);
+
+/// This machine's name, up to the first dot; "localhost" when it has none.
+[[nodiscard]] std::string host_name();
+
+}  // namespace railmux::base

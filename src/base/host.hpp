@@ -1,0 +1,24 @@
+// Who we are on this machine.
+//
+// Threads: pure functions.
+// Lifetime: none.
+#pragma once
+
+#include <unistd.h>
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+namespace railmux::base {
+
+/// The host's name, or "localhost" when the kernel does not tell.
+[[nodiscard]] inline std::string host_name() {
+    std::array<char, 256> name{};
+    if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') return "localhost";
+    return name.data();
+}
+
+[[nodiscard]] inline std::uint32_t process_id() noexcept { return static_cast<std::uint32_t>(::getpid()); }
+
+}  // namespace railmux::base

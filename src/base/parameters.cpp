@@ -1,0 +1,172 @@
+#include "base/parameters.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <railmux/error.hpp>
+
+#include "base/clock.hpp"
+#include "base/selector.hpp"
+#include "base/text.hpp"
+#include "base/values.hpp"
+
+namespace railmux::base {
+namespace {
+
+using enum ParameterType;
+
+constexpr std::uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
+constexpr std::uint64_t day_ns = 86'400ull * second;  // no time limit is longer: nanoseconds stay far from overflow
+constexpr std::uint64_t most_ranks = 1u << 24;
+
+// clang-format off
+constexpr auto table = std::to_array<ParameterSpec>({
+    // name, type, unit, default, help; then choices, or the smallest and the largest value
+    {"rails", selector, "", "all", "rails to use, e.g. tcp:eth*,^tcp:eth3"},
+    {"policy", choice, "", "weighted_round_robin", "how messages are spread over rails",
+        "fixed|round_robin|weighted_round_robin"},
+    {"thread_level", choice, "", "single", "who may call a context: one thread, one at a time, or any",
+        "single|serialized|multiple"},
+
+    {"progress", choice, "", "hybrid", "how a wait waits: spin, sleep, or spin a little and then sleep",
+        "poll|block|hybrid"},
+    {"progress.spin", duration, "us", "50us", "how long hybrid spins before it sleeps", "", 0, second},
+
+    {"eager.max", bytes, "B", "16K", "largest message sent along with its header", "", 0, 16 * MiB},
+    {"eager.window", bytes, "B", "1M", "eager bytes a peer may send ahead of its receiver", "", 4 * KiB, GiB},
+    {"fragment.size", bytes, "B", "256K", "size of the pieces in which a large message is spread over rails",
+        "", 4 * KiB, GiB},
+    {"ack.delay", duration, "us", "100us", "how long an acknowledgement waits for data to ride on", "", 0, second},
+
+    {"connect.timeout", duration, "s", "2s", "limit for connecting one pair of rails", "", millisecond, day_ns},
+    {"connect.patience", duration, "s", "10s", "how long operations wait for a first or a lost link before they fail",
+        "", 0, day_ns},
+    {"close.timeout", duration, "s", "2s", "how long closing a context waits for what was sent", "", 0, day_ns},
+
+    {"tcp.interfaces", selector, "", "all", "interfaces to use, by name, glob, address or network; ^ excludes"},
+    {"tcp.families", choice, "", "any", "address families to use", "any|ipv4|ipv6"},
+    {"tcp.ports", ports, "", "0", "listening ports, e.g. 5000-5100 for a firewall; 0: any free one"},
+    {"tcp.send_buffer", bytes, "B", "0", "kernel send buffer of a link; 0: the kernel's choice", "", 0, GiB},
+    {"tcp.receive_buffer", bytes, "B", "0", "kernel receive buffer of a link; 0: the kernel's choice", "", 0, GiB},
+    {"tcp.nodelay", flag, "", "on", "send small frames at once (TCP_NODELAY)"},
+    {"tcp.busy_poll", duration, "us", "0", "kernel busy polling of a socket (SO_BUSY_POLL); 0: off", "", 0, second},
+
+    {"report", flag, "", "off", "print at the end which rail carried how much to whom"},
+    {"log", choice, "", "warning", "least serious kind of line to log to standard error",
+        "debug|info|warning|error|off"},
+    {"config", text, "", "", "file of `name = value` lines, read before the environment"},
+
+    // Set for each process by `railmux run`.
+    {"job.id", text, "", "", "the job this process belongs to"},
+    {"job.key", secret, "", "", "the job's key, which every handshake proves"},
+    {"job.rank", count, "", "0", "this process's number in its job", "", 0, most_ranks - 1},
+    {"job.size", count, "", "1", "processes in the job", "", 1, most_ranks},
+    {"job.server", text, "", "", "where the job's processes find each other, HOST:PORT"},
+});
+// clang-format on
+
+std::string with_range(const ParameterSpec& spec, std::string text) {
+    const bool upper = spec.at_most != std::numeric_limits<std::uint64_t>::max();
+    if (!upper && spec.at_least == 0) return text;
+    const std::string_view unit = spec.type == duration ? " ns" : spec.type == bytes ? " B" : "";
+    return upper ? fmt::format("{}, from {} to {}{}", text, spec.at_least, spec.at_most, unit)
+                 : fmt::format("{}, at least {}{}", text, spec.at_least, unit);
+}
+
+std::string allowed(const ParameterSpec& spec) {
+    switch (spec.type) {
+        case bytes: return with_range(spec, "a size such as 65536, 64K, 1M or 1GiB (K is 1024)");
+        case count: return with_range(spec, "a whole number");
+        case duration: return with_range(spec, "a time such as 100us, 1ms or 2s");
+        case flag: return "yes or no (also 1/0, on/off, true/false)";
+        case choice: return fmt::format("one of {}", spec.choices);
+        case ports: return "a port such as 5000, a range such as 5000-5100, or 0";
+        case selector: return "names, globs, addresses or networks, separated by commas";
+        case text:
+        case secret: return "a text";
+    }
+    return {};
+}
+
+// The value as a number, or nothing when it is malformed.
+std::optional<std::uint64_t> to_number(const ParameterSpec& spec, std::string_view value) {
+    switch (spec.type) {
+        case bytes: return parse_bytes(value);
+        case count: return parse_count(value);
+        case duration: return parse_duration(value, spec.unit);
+        case flag: return parse_flag(value);
+        case choice: {
+            const auto words = split(spec.choices, '|');
+            return std::find(words.begin(), words.end(), value) != words.end() ? std::optional(0) : std::nullopt;
+        }
+        case ports: return parse_ports(value) ? std::optional(0) : std::nullopt;
+        case selector:
+            static_cast<void>(Selector::parse(value));
+            return 0;
+        case text:
+        case secret: return 0;
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::span<const ParameterSpec> parameter_table() noexcept { return table; }
+
+std::optional<std::size_t> find_parameter(std::string_view name) noexcept {
+    const auto at = std::find_if(table.begin(), table.end(), [&](const auto& spec) { return spec.name == name; });
+    if (at == table.end()) return std::nullopt;
+    return static_cast<std::size_t>(at - table.begin());
+}
+
+std::string variable_name(std::string_view parameter) {
+    std::string name = "RAILMUX_";
+    for (const char c : parameter) {
+        name += c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    }
+    return name;
+}
+
+std::vector<std::string> parameter_names() {
+    std::vector<std::string> names;
+    for (const auto& spec : table) names.emplace_back(spec.name);
+    return names;
+}
+
+std::vector<std::string> variable_names() {
+    std::vector<std::string> names;
+    for (const auto& spec : table) names.push_back(variable_name(spec.name));
+    return names;
+}
+
+std::string_view to_string(ParameterType type) noexcept {
+    switch (type) {
+        case bytes: return "bytes";
+        case count: return "count";
+        case duration: return "duration";
+        case flag: return "flag";
+        case choice: return "choice";
+        case selector: return "selector";
+        case ports: return "ports";
+        case text:
+        case secret: return "text";
+    }
+    return "text";
+}
+
+std::uint64_t check_value(const ParameterSpec& spec, std::string_view value, std::string_view where) {
+    try {
+        const auto number = to_number(spec, value);
+        if (number && *number >= spec.at_least && *number <= spec.at_most) return *number;
+        // A number that has no limits of its own (a choice, a text) is 0, which its default limits let through.
+    } catch (const Error& error) {
+        throw Error(ErrorCode::invalid_config, fmt::format("{}: {}", where, error.what()), error.cure());
+    }
+    throw Error(ErrorCode::invalid_config, fmt::format("{}: \"{}\" is not {}", where, value, allowed(spec)),
+                "`railmux info --config` explains every parameter");
+}
+
+}  // namespace railmux::base

@@ -1,0 +1,126 @@
+// The public API: each call passes to the engine.
+#include <railmux/context.hpp>
+
+#include <array>
+
+#include "messaging/engine.hpp"
+
+namespace railmux {
+
+namespace {
+
+void throw_if_failed(const Status& status, std::string_view what, messaging::Engine& engine) {
+    if (status.ok() || status.truncated()) return;
+    const auto whom = status.peer.valid() ? engine.name(status.peer) : std::string("any source");
+    auto text = fmt::format("{} {} failed: {}", what, whom, to_string(status.code));
+    if (status.peer.valid()) {
+        if (const auto causes = engine.failure(status.peer); !causes.empty()) text += "\n" + causes;
+    }
+    throw Error(status.code, text);
+}
+
+}  // namespace
+
+Context::Context(const Config& config) : engine_(std::make_unique<messaging::Engine>(config)) {}
+Context::~Context() = default;
+Context::Context(Context&&) noexcept = default;
+Context& Context::operator=(Context&&) noexcept = default;
+
+std::uint32_t Context::rank() const noexcept { return engine_->rank(); }
+std::uint32_t Context::size() const noexcept { return engine_->size(); }
+Peer Context::peer(std::uint32_t rank) { return engine_->peer(rank); }
+std::uint16_t Context::listen(std::string_view where) { return engine_->listen(where); }
+std::optional<Peer> Context::accept(std::chrono::nanoseconds timeout) { return engine_->accept(timeout); }
+Peer Context::connect(std::string_view where, std::chrono::nanoseconds timeout) {
+    return engine_->connect(where, timeout);
+}
+std::vector<std::byte> Context::address() const { return engine_->address(); }
+Peer Context::add_peer(std::span<const std::byte> address) { return engine_->add_peer(address); }
+std::string Context::name(Peer peer) const { return engine_->name(peer); }
+std::string Context::failure(Peer peer) const { return engine_->failure(peer); }
+
+Request Context::isend(Peer to, Tag tag, ConstBuffer data, Completion done) {
+    return engine_->isend(to, tag, {&data, 1}, std::move(done));
+}
+Request Context::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done) {
+    return engine_->isend(to, tag, gather, std::move(done));
+}
+Request Context::irecv(Peer from, TagMatch match, MutableBuffer buffer, Completion done) {
+    return engine_->irecv(from, match, {&buffer, 1}, std::move(done));
+}
+Request Context::irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion done) {
+    return engine_->irecv(from, match, scatter, std::move(done));
+}
+Request Context::irecv(Message&& message, MutableBuffer buffer, Completion done) {
+    return engine_->irecv(message, buffer, std::move(done));
+}
+
+void Context::send(Peer to, Tag tag, ConstBuffer data) {
+    auto request = isend(to, tag, data);
+    throw_if_failed(wait(request), "send to", *engine_);
+}
+Status Context::recv(Peer from, TagMatch match, MutableBuffer buffer) {
+    auto request = irecv(from, match, buffer);
+    const auto status = wait(request);
+    throw_if_failed(status, "receive from", *engine_);
+    return status;
+}
+Status Context::recv(Message&& message, MutableBuffer buffer) {
+    auto request = irecv(std::move(message), buffer);
+    const auto status = wait(request);
+    throw_if_failed(status, "receive from", *engine_);
+    return status;
+}
+
+std::optional<Status> Context::probe(Peer from, TagMatch match) { return engine_->probe(from, match); }
+std::optional<Message> Context::mprobe(Peer from, TagMatch match) { return engine_->mprobe(from, match); }
+bool Context::cancel(Request& request) { return engine_->cancel(request); }
+Status Context::wait(Request& request) { return engine_->wait(request); }
+std::optional<Status> Context::test(Request& request) { return engine_->test(request); }
+Context::Ended Context::wait_any(std::span<Request> requests) { return engine_->wait_any(requests); }
+ErrorCode Context::wait_all(std::span<Request> requests, std::span<Status> statuses) {
+    return engine_->wait_all(requests, statuses);
+}
+bool Context::progress() { return engine_->progress(); }
+bool Context::flush(std::chrono::nanoseconds timeout) { return engine_->flush(timeout); }
+std::vector<RailInfo> Context::rails() const { return engine_->rails(); }
+std::vector<RailTraffic> Context::traffic() const { return engine_->traffic(); }
+std::string Context::report() const { return engine_->report(); }
+
+Request& Request::operator=(Request&& other) noexcept {
+    if (this != &other) {
+        if (engine_ != nullptr) engine_->detach(slot_);
+        engine_ = std::exchange(other.engine_, nullptr);
+        slot_ = other.slot_;
+    }
+    return *this;
+}
+
+Request::~Request() {
+    if (engine_ != nullptr) engine_->detach(slot_);
+}
+
+Message& Message::operator=(Message&& other) noexcept {
+    if (this != &other) {
+        if (engine_ != nullptr) engine_->drop(handle_);
+        engine_ = std::exchange(other.engine_, nullptr);
+        handle_ = other.handle_;
+        info_ = other.info_;
+    }
+    return *this;
+}
+
+Message::~Message() {
+    if (engine_ != nullptr) engine_->drop(handle_);
+}
+
+std::vector<RailInfo> scan_rails(const Config& config) {
+    base::Logger log(base::parse_log_level(config.text("log")));
+    std::vector<RailInfo> all;
+    for (const auto& transport : transports::builtin_transports({config, log})) {
+        for (auto& device : transport->scan()) all.push_back(std::move(device));
+    }
+    return all;
+}
+
+}  // namespace railmux

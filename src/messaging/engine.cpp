@@ -1,0 +1,216 @@
+#include "messaging/engine.hpp"
+
+#include <array>
+
+#include "base/crypto.hpp"
+#include "base/host.hpp"
+
+namespace railmux::messaging {
+
+namespace {
+
+// Messages of a burst within this time of the last system call wait for the next one, which then carries them all: about
+// what a system call that sends costs. The first message of a burst never waits.
+constexpr base::Nanoseconds burst_gap = 4 * base::microsecond;
+// ... unless this much has gathered: enough to be worth a system call, and the network should not stand idle.
+constexpr std::size_t burst_bytes = 32 * 1024;
+
+Transports builtin(const Config& config, base::Logger& log) {
+    return transports::builtin_transports({config, log});
+}
+
+std::string log_prefix(const Membership& membership) {
+    return membership.in_job() ? fmt::format("railmux[{}]: ", membership.rank()) : std::string("railmux: ");
+}
+
+rails::RailManager::Options manager_options(const Config& config, const Membership& membership) {
+    rails::RailManager::Options options;
+    options.connector.self = {.instance = base::random_u64() | 1,
+                              .rank = membership.in_job() ? membership.rank() : rails::no_rank};
+    options.connector.key = rails::make_job_key(membership.job(), membership.key());
+    options.connector.pair_limit = static_cast<base::Nanoseconds>(config.number("connect.timeout"));
+    options.patience = static_cast<base::Nanoseconds>(config.number("connect.patience"));
+    options.ack_delay = static_cast<base::Nanoseconds>(config.number("ack.delay"));
+    options.credit_report = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit / 4);
+    return options;
+}
+
+Sender::Options sender_options(const Config& config) {
+    Sender::Options options;
+    options.eager_max = config.number("eager.max");
+    options.eager_window = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit);
+    options.fragment = config.number("fragment.size");
+    return options;
+}
+
+}  // namespace
+
+Engine::Engine(const Config& config, Parts parts)
+    : config_(config),
+      log_(base::parse_log_level(config.text("log"))),
+      clock_(parts.clock),
+      mode_(config.text("progress") == "poll"    ? Mode::poll
+            : config.text("progress") == "block" ? Mode::block
+                                                 : Mode::hybrid),
+      multiple_(config.text("thread_level") == "multiple"),
+      spin_(static_cast<base::Nanoseconds>(config.number("progress.spin"))),
+      membership_(config_, log_),
+      rail_set_(parts.transports.empty() ? builtin(config_, log_) : std::move(parts.transports), log_),
+      policy_(sched::make_policy(config.text("policy"), rail_set_.size())),
+      rails_(manager_options(config, membership_), rail_set_, *policy_, *this, log_),
+      sender_(sender_options(config), operations_, rails_),
+      receiver_(operations_, rails_) {
+    for (const auto& warning : config_.warnings()) log_.warning("{}", warning);
+    // In a job a peer's number is its rank; outside, peer 0 is this process itself.
+    for (std::uint32_t rank = 0; membership_.in_job() && rank < size(); ++rank) rails_.peers().of_rank(rank);
+    rails_.learn(rails_.own_address(base::host_name(), base::process_id()));
+    if (membership_.in_job()) membership_.publish(address());
+}
+
+Engine::Engine(const Config& config) : Engine(config, Parts{}) {}
+
+Engine::~Engine() {
+    try {
+        leave();
+    } catch (const std::exception& error) {
+        log_.error("closing: {}", error.what());
+    }
+    if (config_.flag("report")) fmt::print(stderr, "{}", report());
+    rails_.close();
+}
+
+// --- Messages --------------------------------------------------------------------------------------------------------
+
+std::uint32_t Engine::known_peer(Peer peer) {
+    if (!peer.valid() || peer.index() >= rails_.peers().size()) {
+        throw Error(ErrorCode::invalid_argument, "no such peer", "use a Peer of this very context");
+    }
+    return peer.index();
+}
+
+Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done) {
+    const Lock lock(*this);
+    const auto peer = known_peer(to);
+    Operation& operation = operations_.begin(false, std::move(done));
+    for (const auto part : gather) {  // const_cast: a segment is written to only where it receives
+        operation.add({const_cast<std::byte*>(part.data()), part.size(), 0});
+    }
+    operation.peer = peer;
+    operation.tag = tag;
+    const auto slot = operation.index;
+    const auto bytes = operation.bytes;
+    now_ = now();
+    sender_.start(operation, now_);
+    flush_burst(bytes);
+    return {*this, slot};
+}
+
+void Engine::flush_burst(std::size_t bytes) {
+    deferred_bytes_ += bytes;
+    if (now_ - last_post_ < burst_gap && deferred_bytes_ < burst_bytes) return;
+    rails_.flush();
+    last_post_ = now();
+    deferred_bytes_ = 0;
+}
+
+Request Engine::irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion done) {
+    const Lock lock(*this);
+    const auto peer = from.valid() ? known_peer(from) : anybody;
+    Operation& operation = operations_.begin(true, std::move(done));
+    for (const auto part : scatter) operation.add({part.data(), part.size(), 0});
+    operation.posted.peer = peer;
+    operation.posted.tag = match.tag & match.mask;
+    operation.posted.mask = match.mask;
+    const auto slot = operation.index;
+    if (peer != anybody && rails_.peers()[peer].left && receiver_.probe(peer, match) == nullptr) {
+        operations_.finish(operation, {.code = ErrorCode::peer_left, .peer = from, .tag = match.tag});
+    } else {
+        receiver_.start(operation, now_);
+    }
+    return {*this, slot};
+}
+
+Request Engine::irecv(Message& message, MutableBuffer buffer, Completion done) {
+    const Lock lock(*this);
+    if (message.engine_ != this) throw Error(ErrorCode::invalid_argument, "this message is taken already");
+    Operation& operation = operations_.begin(true, std::move(done));
+    operation.add({buffer.data(), buffer.size(), 0});
+    const auto slot = operation.index;
+    now_ = now();
+    receiver_.receive(*static_cast<Arrived*>(message.handle_), operation, now_);
+    message.engine_ = nullptr;
+    rails_.flush();
+    return {*this, slot};
+}
+
+std::optional<Status> Engine::probe(Peer from, TagMatch match) {
+    const Lock lock(*this);
+    const auto peer = from.valid() ? known_peer(from) : anybody;
+    const auto* found = receiver_.probe(peer, match);
+    if (found == nullptr && pass(now())) found = receiver_.probe(peer, match);
+    return found == nullptr ? std::nullopt : std::optional(found->status());
+}
+
+std::optional<Message> Engine::mprobe(Peer from, TagMatch match) {
+    const Lock lock(*this);
+    const auto peer = from.valid() ? known_peer(from) : anybody;
+    auto* found = receiver_.claim(peer, match);
+    if (found == nullptr && pass(now())) found = receiver_.claim(peer, match);
+    if (found == nullptr) return std::nullopt;
+    return Message(*this, found, found->status());
+}
+
+bool Engine::cancel(Request& request) {
+    const Lock lock(*this);
+    return receiver_.cancel(operation_of(request));
+}
+
+void Engine::detach(std::uint32_t slot) noexcept {
+    const Lock lock(*this);
+    operations_.detach(operations_.at(slot));
+}
+
+void Engine::drop(void* message) noexcept {
+    const Lock lock(*this);
+    receiver_.drop(*static_cast<Arrived*>(message), now());
+}
+
+Operation& Engine::operation_of(const Request& request) {
+    if (request.engine_ != this) {
+        throw Error(ErrorCode::invalid_argument, "this request is not active, or belongs to another context");
+    }
+    return operations_.at(request.slot_);
+}
+
+// --- What the rails report -------------------------------------------------------------------------------------------
+
+bool Engine::on_frame(std::uint32_t peer, const rails::FrameHeader& header, std::span<const std::byte> body) {
+    switch (header.type) {
+        case rails::FrameType::eager: return receiver_.on_eager(peer, body, now_);
+        case rails::FrameType::rts: return receiver_.on_rts(peer, body, now_);
+        case rails::FrameType::cts: return sender_.clear_to_send(peer, body, now_);
+        case rails::FrameType::fin: return receiver_.on_fin(peer, body);
+        default: return false;
+    }
+}
+
+void Engine::on_released(std::uint32_t, const rails::Frame& frame) { sender_.bulk_released(frame); }
+
+void Engine::on_sendable(std::uint32_t peer) { sender_.resume(peer, now_); }
+
+rails::Frame* Engine::next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) {
+    return sender_.next_bulk(peer, rail, remote_rail);
+}
+
+void Engine::on_link_lost(std::uint32_t peer, std::uint32_t rail) { sender_.link_lost(peer, rail, now_); }
+
+void Engine::on_peer_gone(std::uint32_t peer, ErrorCode code) {
+    sender_.peer_gone(peer, code);
+    receiver_.peer_gone(peer, code);
+}
+
+void Engine::on_address_wanted(std::uint32_t peer) {
+    if (const auto rank = rails_.peers()[peer].rank; membership_.in_job() && rank < size()) membership_.ask(rank);
+}
+
+}  // namespace railmux::messaging

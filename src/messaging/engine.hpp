@@ -1,0 +1,160 @@
+// Engine: what stands behind a Context: operations, matching, the rails below, and progress over all of it.
+//
+//   isend -> Sender -> RailManager::send -> ... -> a rail          (sender.hpp, rail_manager.hpp)
+//   a rail -> RailManager::poll -> on_frame -> Receiver -> the operation is over
+//
+// Threads: with thread level `multiple` every public member takes the lock; otherwise calls must not overlap. Whoever
+// waits progresses; of several waiting threads one progresses and the others wait for it (waiting.cpp).
+// Lifetime: owned by its Context; outlives its Requests and Messages.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include <railmux/context.hpp>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "messaging/membership.hpp"
+#include "messaging/operation.hpp"
+#include "messaging/receiver.hpp"
+#include "messaging/sender.hpp"
+#include "progress/sleeper.hpp"
+#include "rails/rail_manager.hpp"
+
+namespace railmux::messaging {
+
+using Clock = base::Nanoseconds (*)();
+using Transports = std::vector<std::unique_ptr<transports::Transport>>;
+
+class Engine final : private rails::Upper {
+public:
+    /// With the transports built in and the real clock.
+    explicit Engine(const Config& config);
+    /// With other transports and another clock, for tests. The transports were made with `services`.
+    struct Parts {
+        Transports transports;
+        Clock clock = &base::now_ns;
+    };
+    Engine(const Config& config, Parts parts);
+    ~Engine();
+
+    // --- Peers (peers.cpp) -------------------------------------------------------------------------------------------
+    [[nodiscard]] std::uint32_t rank() const noexcept { return membership_.rank(); }
+    [[nodiscard]] std::uint32_t size() const noexcept { return membership_.size(); }
+    [[nodiscard]] Peer peer(std::uint32_t rank);
+    std::uint16_t listen(std::string_view where);
+    [[nodiscard]] std::optional<Peer> accept(std::chrono::nanoseconds timeout);
+    [[nodiscard]] Peer connect(std::string_view where, std::chrono::nanoseconds timeout);
+    [[nodiscard]] std::vector<std::byte> address() const;
+    [[nodiscard]] Peer add_peer(std::span<const std::byte> address);
+    [[nodiscard]] std::string name(Peer peer);
+    [[nodiscard]] std::string failure(Peer peer);
+
+    // --- Messages (engine.cpp) ---------------------------------------------------------------------------------------
+    [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done);
+    [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion done);
+    [[nodiscard]] Request irecv(Message& message, MutableBuffer buffer, Completion done);
+    [[nodiscard]] std::optional<Status> probe(Peer from, TagMatch match);
+    [[nodiscard]] std::optional<Message> mprobe(Peer from, TagMatch match);
+    bool cancel(Request& request);
+    void detach(std::uint32_t slot) noexcept;
+    void drop(void* message) noexcept;
+
+    // --- Completion (waiting.cpp) ------------------------------------------------------------------------------------
+    Status wait(Request& request);
+    [[nodiscard]] std::optional<Status> test(Request& request);
+    Context::Ended wait_any(std::span<Request> requests);
+    ErrorCode wait_all(std::span<Request> requests, std::span<Status> statuses);
+    bool progress();
+    bool flush(std::chrono::nanoseconds timeout);
+
+    // --- What goes on (report.cpp) -----------------------------------------------------------------------------------
+    [[nodiscard]] std::vector<RailInfo> rails();
+    [[nodiscard]] std::vector<RailTraffic> traffic();
+    [[nodiscard]] std::string report();
+
+private:
+    // Upper
+    bool on_frame(std::uint32_t peer, const rails::FrameHeader& header, std::span<const std::byte> body) override;
+    void on_released(std::uint32_t peer, const rails::Frame& frame) override;
+    void on_sendable(std::uint32_t peer) override;
+    rails::Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) override;
+    void on_link_lost(std::uint32_t peer, std::uint32_t rail) override;
+    void on_peer_gone(std::uint32_t peer, ErrorCode code) override;
+    void on_address_wanted(std::uint32_t peer) override;
+
+    // Locking: a no-op unless thread level is `multiple`. Recursive, because callbacks call in again.
+    class Lock {
+    public:
+        explicit Lock(const Engine& engine) : engine_(engine) {
+            if (!engine_.multiple_) return;
+            engine_.entering_.fetch_add(1, std::memory_order_relaxed);
+            engine_.mutex_.lock();
+            engine_.entering_.fetch_sub(1, std::memory_order_relaxed);
+        }
+        ~Lock() {
+            if (!engine_.multiple_) return;
+            engine_.nudge();
+            engine_.mutex_.unlock();
+        }
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
+
+    private:
+        const Engine& engine_;
+    };
+    void nudge() const;
+
+    [[nodiscard]] base::Nanoseconds now() const noexcept { return clock_(); }
+    [[nodiscard]] Operation& operation_of(const Request& request);
+    [[nodiscard]] std::uint32_t known_peer(Peer peer);
+    void flush_burst(std::size_t bytes);
+    bool pass(base::Nanoseconds now);
+    bool poll_membership(base::Nanoseconds now);
+    template <typename Over>
+    bool progress_until(Over over, base::Nanoseconds deadline);
+    void progress_once(base::Nanoseconds& idle_since, base::Nanoseconds deadline);
+    void sleep_until(base::Nanoseconds deadline);
+    [[nodiscard]] Status take(Request& request);
+    [[nodiscard]] bool everything_sent();
+    void leave();
+
+    enum class Mode : std::uint8_t { poll, block, hybrid };
+
+    Config config_;
+    base::Logger log_;
+    Clock clock_;
+    Mode mode_;
+    bool multiple_;
+    base::Nanoseconds spin_;
+
+    Membership membership_;
+    rails::RailSet rail_set_;
+    std::unique_ptr<sched::Policy> policy_;
+    Operations operations_;
+    rails::RailManager rails_;
+    Sender sender_;
+    Receiver receiver_;
+    std::vector<std::uint32_t> knocked_;  // peers for accept()
+
+    base::Nanoseconds now_ = 0;           // of the pass under way, for what the rails call back
+    base::Nanoseconds last_post_ = 0;     // when a burst was last handed over
+    std::size_t deferred_bytes_ = 0;      // of a burst, since then
+    base::Nanoseconds next_membership_ = 0;
+
+    mutable progress::Sleeper sleeper_;
+    mutable std::recursive_mutex mutex_;
+    std::condition_variable_any turn_;    // somebody else may progress now, or something ended
+    bool progressing_ = false;            // a thread is in progress_until
+    mutable std::atomic<int> entering_{0};  // threads that want the lock
+    std::atomic<bool> asleep_{false};     // the thread that progresses is in sleeper_, without the lock
+};
+
+}  // namespace railmux::messaging

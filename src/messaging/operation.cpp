@@ -1,0 +1,82 @@
+#include "messaging/operation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace railmux::messaging {
+
+Operation& Operations::begin(bool receive, Completion done) {
+    Operation& operation = table_.take();
+    operation.receive = receive;
+    operation.posted.operation = &operation;
+    operation.detached = false;
+    operation.state = OperationState::active;
+    operation.status = {};
+    operation.done = std::move(done);
+    operation.pieces.clear();
+    operation.piece = {};
+    operation.bytes = 0;
+    return operation;
+}
+
+void Operations::finish(Operation& operation, const Status& status) {
+    operation.status = status;
+    if (operation.done) {
+        operation.state = OperationState::finishing;
+        finishing_.push(operation);
+        return;
+    }
+    ++ended_;
+    operation.state = OperationState::over;
+    if (operation.detached) free(operation);
+}
+
+void Operations::free(Operation& operation) noexcept {
+    operation.done = nullptr;
+    table_.give(operation);
+}
+
+void Operations::detach(Operation& operation) noexcept {
+    if (operation.state == OperationState::over) {
+        free(operation);
+    } else {
+        operation.detached = true;
+    }
+}
+
+bool Operations::run_callbacks() {
+    if (finishing_.empty()) return false;
+    while (!finishing_.empty()) {
+        Operation& operation = finishing_.pop();
+        const auto done = std::exchange(operation.done, nullptr);
+        const auto status = operation.status;
+        ++ended_;
+        operation.state = OperationState::over;
+        if (operation.detached) free(operation);
+        done(status);
+    }
+    return true;
+}
+
+void scatter(std::span<const transports::Segment> to, std::size_t offset, std::span<const std::byte> from) noexcept {
+    for (const auto& piece : to) {
+        if (from.empty()) return;
+        if (offset >= piece.size) {
+            offset -= piece.size;
+            continue;
+        }
+        const auto count = std::min(piece.size - offset, from.size());
+        std::memcpy(piece.data + offset, from.data(), count);
+        from = from.subspan(count);
+        offset = 0;
+    }
+}
+
+void gather(std::byte* to, std::span<const transports::Segment> from) noexcept {
+    for (const auto& piece : from) {
+        if (piece.size > 0) std::memcpy(to, piece.data, piece.size);
+        to += piece.size;
+    }
+}
+
+}  // namespace railmux::messaging

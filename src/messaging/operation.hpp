@@ -1,0 +1,115 @@
+// Operation: one send or receive of the application, from the call to the moment its result is taken.
+//
+// Threads: one engine at a time.
+// Lifetime: in the engine's SlotTable; a Request names it until its result is taken or the Request is destroyed.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <railmux/message.hpp>
+#include <railmux/request.hpp>
+
+#include "messaging/matcher.hpp"
+#include "messaging/slot_table.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::messaging {
+
+enum class OperationState : std::uint8_t {
+    active,     // under way
+    finishing,  // over; its callback is to be called
+    over,       // the result may be taken
+};
+
+struct Operation {
+    std::uint32_t index = 0;
+    std::uint32_t generation = 0;
+    bool used = false;
+
+    bool receive = false;
+    bool detached = false;  // its Request is gone: free it when it is over
+    OperationState state = OperationState::active;
+    std::uint32_t peer = anybody;
+    Operation* next = nullptr;  // in a peer's queue of sends, or the queue of callbacks
+    Posted posted;              // receives
+    Tag tag = 0;                // sends
+    Status status;
+    std::size_t bytes = 0;      // of all pieces
+    transports::Segment piece;  // the only one, usually
+    std::vector<transports::Segment> pieces;  // all of them, when there is more than one
+    Completion done;
+
+    void add(const transports::Segment& part) {
+        if (part.size == 0) return;
+        if (bytes > 0 && pieces.empty()) pieces.push_back(piece);
+        if (bytes > 0) {
+            pieces.push_back(part);
+        } else {
+            piece = part;
+        }
+        bytes += part.size;
+    }
+    [[nodiscard]] std::span<const transports::Segment> buffer() const noexcept {
+        return pieces.empty() ? std::span(&piece, 1) : std::span(pieces);
+    }
+};
+
+/// First in, first out, linked through Operation::next. Owns nothing.
+class OperationQueue {
+public:
+    [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+    [[nodiscard]] Operation& front() const noexcept { return *head_; }
+    void push(Operation& operation) noexcept {
+        operation.next = nullptr;
+        (head_ == nullptr ? head_ : tail_->next) = &operation;
+        tail_ = &operation;
+    }
+    void push_front(Operation& operation) noexcept {
+        operation.next = head_;
+        if (head_ == nullptr) tail_ = &operation;
+        head_ = &operation;
+    }
+    Operation& pop() noexcept {
+        Operation& operation = *head_;
+        head_ = operation.next;
+        operation.next = nullptr;
+        return operation;
+    }
+
+private:
+    Operation* head_ = nullptr;
+    Operation* tail_ = nullptr;
+};
+
+/// All operations of one context, and how they end.
+class Operations {
+public:
+    /// An operation without a buffer yet.
+    [[nodiscard]] Operation& begin(bool receive, Completion done);
+    /// Ends it: its result may be taken at once, or after its callback has run.
+    void finish(Operation& operation, const Status& status);
+    /// Frees it: the result is taken.
+    void free(Operation& operation) noexcept;
+    /// Its Request is gone.
+    void detach(Operation& operation) noexcept;
+    [[nodiscard]] Operation& at(std::uint32_t index) noexcept { return table_.at(index); }
+
+    /// Calls the callbacks of what ended since the last call. True if there were any.
+    bool run_callbacks();
+    /// Counts operations that ended: moves on whenever a wait may be over.
+    [[nodiscard]] std::uint64_t ended() const noexcept { return ended_; }
+
+private:
+    SlotTable<Operation> table_;
+    OperationQueue finishing_;
+    std::uint64_t ended_ = 0;
+};
+
+/// Copies between a contiguous piece and a list of segments, from `offset` bytes into the list. The list has room.
+void scatter(std::span<const transports::Segment> to, std::size_t offset, std::span<const std::byte> from) noexcept;
+void gather(std::byte* to, std::span<const transports::Segment> from) noexcept;
+
+}  // namespace railmux::messaging

@@ -1,0 +1,54 @@
+// Engine: peers: who they are and how we come to know them.
+#include "messaging/engine.hpp"
+
+#include "base/host.hpp"
+
+namespace railmux::messaging {
+
+Peer Engine::peer(std::uint32_t rank) {
+    const Lock lock(*this);
+    if (rank >= size()) {
+        throw Error(ErrorCode::invalid_argument, fmt::format("there is no rank {} in a job of {}", rank, size()),
+                    "start the job with `railmux run -n N`");
+    }
+    return Peer::from_index(rank);  // ranks were entered first, in order; outside a job peer 0 is this process
+}
+
+std::uint16_t Engine::listen(std::string_view where) {
+    const Lock lock(*this);
+    return membership_.listen(where, address());
+}
+
+Peer Engine::connect(std::string_view where, std::chrono::nanoseconds timeout) {
+    const Lock lock(*this);
+    return add_peer(membership_.knock(where, address(), timeout));
+}
+
+std::vector<std::byte> Engine::address() const {
+    const Lock lock(*this);
+    return rails_.own_address(base::host_name(), base::process_id()).encode();
+}
+
+Peer Engine::add_peer(std::span<const std::byte> address) {
+    const Lock lock(*this);
+    const auto parsed = rails::ProcessAddress::parse(address);
+    if (!parsed) {
+        throw Error(ErrorCode::invalid_argument, "this is not the address of a railmux process, or of another wire version",
+                    "pass on what Context::address() returned, unchanged");
+    }
+    return Peer::from_index(rails_.learn(*parsed));
+}
+
+std::string Engine::name(Peer peer) {
+    const Lock lock(*this);
+    return rails_.peers().name(known_peer(peer));
+}
+
+std::string Engine::failure(Peer peer) {
+    const Lock lock(*this);
+    const auto& known = rails_.peers()[known_peer(peer)];
+    if (known.left) return "it has left\n";
+    return known.failed == ErrorCode::ok ? std::string() : known.failure;
+}
+
+}  // namespace railmux::messaging

@@ -1,0 +1,91 @@
+// Receiver: the way of a message in: matched with a receive or kept until there is one; the payload of a rendezvous asked
+// for, and its end noticed.
+//
+// Threads: one engine at a time.
+// Lifetime: owned by the engine; refers to its operations and the rail manager.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "messaging/matcher.hpp"
+#include "messaging/operation.hpp"
+#include "messaging/slot_table.hpp"
+#include "messaging/wire.hpp"
+#include "rails/rail_manager.hpp"
+
+namespace railmux::messaging {
+
+/// A message that came before its receive.
+struct Arrived : Unexpected {
+    std::uint32_t index = 0;
+    std::uint32_t generation = 0;
+    bool used = false;
+
+    bool left_behind = false;         // by rendezvous: the payload is still with the sender
+    bool broken = false;              // ... and the sender is gone
+    rails::Frame* payload = nullptr;  // eager: a copy, in a frame of the pool
+    std::uint64_t bytes = 0;
+    Handle sender;
+
+    [[nodiscard]] Status status() const noexcept {
+        return {.peer = Peer::from_index(peer), .tag = tag, .message = static_cast<std::size_t>(bytes)};
+    }
+};
+
+class Receiver {
+public:
+    Receiver(Operations& operations, rails::RailManager& rails);
+
+    /// Receives the first message that fits, now or when it comes. The operation's posted peer, tag and mask are set.
+    void start(Operation& operation, base::Nanoseconds now);
+    /// Withdraws a receive that has not matched; false when it has.
+    [[nodiscard]] bool cancel(Operation& operation);
+
+    [[nodiscard]] const Arrived* probe(std::uint32_t peer, TagMatch match) const noexcept;
+    /// Takes the message out of matching: the caller receives or drops it.
+    [[nodiscard]] Arrived* claim(std::uint32_t peer, TagMatch match) noexcept;
+    void receive(Arrived& message, Operation& operation, base::Nanoseconds now);
+    void drop(Arrived& message, base::Nanoseconds now);
+
+    // Frames; false when one breaks the protocol.
+    [[nodiscard]] bool on_eager(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool on_fin(std::uint32_t peer, std::span<const std::byte> body);
+
+    void peer_gone(std::uint32_t peer, ErrorCode code);
+
+private:
+    /// A message received by rendezvous.
+    struct Incoming {
+        std::uint32_t index = 0;
+        std::uint32_t generation = 0;
+        bool used = false;
+
+        std::uint32_t peer = 0;
+        Operation* operation = nullptr;
+        Status status;
+        std::uint64_t wanted = 0;
+        std::uint64_t received = 0;
+        std::vector<rails::RailManager::OpenRegion> regions;
+        std::unique_ptr<std::byte[]> bounce;  // for a scatter list, which a region cannot express
+    };
+
+    void deliver(Operation& operation, Status status, std::span<const std::byte> payload);
+    void answer_rts(Operation& operation, const Status& message, Handle sender, base::Nanoseconds now);
+    void send_cts(std::uint32_t peer, const CtsBody& body, base::Nanoseconds now);
+    void finish(Incoming& incoming, ErrorCode code);
+    void free(Arrived& message) noexcept;
+    [[nodiscard]] Operation* match(std::uint32_t peer, Tag tag) noexcept;
+
+    Operations& operations_;
+    rails::RailManager& rails_;
+    Matcher matcher_;
+    SlotTable<Arrived> arrived_;
+    SlotTable<Incoming> incoming_;
+    std::vector<rails::BulkTarget::Key> keys_;  // scratch
+};
+
+}  // namespace railmux::messaging

@@ -1,0 +1,58 @@
+// Engine: what the rails carried, in numbers and as the table that RAILMUX_REPORT prints.
+#include "messaging/engine.hpp"
+
+namespace railmux::messaging {
+
+std::vector<RailInfo> Engine::rails() {
+    const Lock lock(*this);
+    return rail_set_.list();
+}
+
+std::vector<RailTraffic> Engine::traffic() {
+    const Lock lock(*this);
+    std::vector<RailTraffic> all;
+    for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
+        const auto& known = rails_.peers()[peer];
+        for (std::size_t rail = 0; rail < known.traffic.size(); ++rail) {
+            const auto& t = known.traffic[rail];
+            all.push_back({.rail = rail_set_[rail].traits().name,
+                           .peer = Peer::from_index(peer),
+                           .sent_bytes = t.sent_bytes,
+                           .received_bytes = t.received_bytes,
+                           .sent_frames = t.sent_frames,
+                           .received_frames = t.received_frames,
+                           .resent_frames = t.resent_frames,
+                           .duplicate_frames = t.duplicate_frames,
+                           .links_lost = t.links_lost});
+        }
+    }
+    return all;
+}
+
+std::string Engine::report() {
+    const Lock lock(*this);
+    constexpr auto row = "{:<20} {:<24} {:>14} {:>14} {:>11} {:>11} {:>8} {:>9} {:>6}\n";
+    std::string text = fmt::format("# railmux report of {}\n", membership_.in_job() ? fmt::format("rank {}", rank())
+                                                                                   : std::string("this process"));
+    text += fmt::format(fmt::runtime(row), "# rail", "peer", "sent B", "received B", "sent fr", "recv fr", "resent",
+                        "duplicate", "lost");
+    rails::Traffic total;
+    for (const auto& t : traffic()) {
+        if (t.sent_frames + t.received_frames + t.links_lost == 0) continue;
+        text += fmt::format(fmt::runtime(row), t.rail, rails_.peers().name(t.peer.index()), t.sent_bytes,
+                            t.received_bytes, t.sent_frames, t.received_frames, t.resent_frames, t.duplicate_frames,
+                            t.links_lost);
+        total.sent_bytes += t.sent_bytes;
+        total.received_bytes += t.received_bytes;
+        total.sent_frames += t.sent_frames;
+        total.received_frames += t.received_frames;
+        total.resent_frames += t.resent_frames;
+        total.duplicate_frames += t.duplicate_frames;
+        total.links_lost += t.links_lost;
+    }
+    text += fmt::format(fmt::runtime(row), "total", "", total.sent_bytes, total.received_bytes, total.sent_frames,
+                        total.received_frames, total.resent_frames, total.duplicate_frames, total.links_lost);
+    return text;
+}
+
+}  // namespace railmux::messaging

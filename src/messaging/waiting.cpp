@@ -1,0 +1,210 @@
+// Engine: progress, and waiting for it.
+#include <thread>
+
+#include "messaging/engine.hpp"
+
+namespace railmux::messaging {
+
+namespace {
+
+constexpr base::Nanoseconds forever = base::Nanoseconds{1} << 62;
+// How often the job's server and the door are looked at while messages flow; sleeping wakes up for them at once.
+constexpr base::Nanoseconds membership_period = base::millisecond / 4;
+
+base::Nanoseconds after(base::Nanoseconds now, std::chrono::nanoseconds timeout) {
+    return timeout.count() > forever - now ? forever : now + timeout.count();
+}
+
+}  // namespace
+
+bool Engine::pass(base::Nanoseconds now) {
+    now_ = now;
+    if (deferred_bytes_ > 0) {  // the rest of a burst leaves before anything is looked for
+        rails_.flush();
+        deferred_bytes_ = 0;
+    }
+    bool any = rails_.poll(now);
+    if (operations_.run_callbacks()) {
+        any = true;
+        rails_.flush();
+    }
+    if (now >= next_membership_) any = poll_membership(now) || any;
+    return any;
+}
+
+bool Engine::poll_membership(base::Nanoseconds now) {
+    next_membership_ = now + membership_period;
+    const auto news = membership_.poll();
+    for (const auto& item : news) {
+        const auto address = rails::ProcessAddress::parse(item.address);
+        if (!address) {
+            log_.warning("an address that came through the job or the door is malformed or of another wire version");
+            continue;
+        }
+        const auto peer = rails_.learn(*address);
+        if (item.knocked) knocked_.push_back(peer);
+    }
+    return !news.empty();
+}
+
+void Engine::nudge() const {
+    if (asleep_.load(std::memory_order_relaxed)) sleeper_.wake();
+}
+
+void Engine::sleep_until(base::Nanoseconds deadline) {
+    for (std::size_t rail = 0; rail < rail_set_.size(); ++rail) {
+        if (!rail_set_[rail].up) continue;
+        if (!rail_set_[rail].traits().events) return;
+        const int descriptor = rail_set_[rail].rail->arm();
+        if (descriptor < 0) return;
+        sleeper_.watch(descriptor);
+    }
+    for (const int descriptor : membership_.descriptors()) sleeper_.watch(descriptor);
+    const auto limit = std::min(deadline, rails_.next_deadline()) - now();
+    if (limit <= 0) return;
+    asleep_ = true;
+    if (multiple_) mutex_.unlock();
+    sleeper_.sleep(limit);
+    if (multiple_) mutex_.lock();
+    asleep_ = false;
+    next_membership_ = 0;
+}
+
+void Engine::progress_once(base::Nanoseconds& idle_since, base::Nanoseconds deadline) {
+    if (pass(now())) {
+        idle_since = forever;
+        return;
+    }
+    if (mode_ == Mode::poll) return;
+    idle_since = std::min(idle_since, now_);
+    if (mode_ == Mode::block || now_ - idle_since >= spin_) sleep_until(deadline);
+}
+
+template <typename Over>
+bool Engine::progress_until(Over over, base::Nanoseconds deadline) {
+    auto idle_since = forever;
+    while (!over()) {
+        if (!multiple_) {
+            progress_once(idle_since, deadline);
+        } else if (progressing_) {
+            turn_.wait(mutex_);
+        } else {
+            progressing_ = true;
+            progress_once(idle_since, deadline);
+            progressing_ = false;
+            turn_.notify_all();
+            // A mutex is not fair: without a pause here, whoever wants to call in might never get his turn.
+            mutex_.unlock();
+            for (int i = 0; i < 100 && entering_.load(std::memory_order_relaxed) > 0; ++i) std::this_thread::yield();
+            mutex_.lock();
+        }
+        if (deadline != forever && now() >= deadline) return over();
+    }
+    return true;
+}
+
+Status Engine::take(Request& request) {
+    Operation& operation = operations_.at(request.slot_);
+    const auto status = operation.status;
+    operations_.free(operation);
+    request.engine_ = nullptr;
+    return status;
+}
+
+Status Engine::wait(Request& request) {
+    const Lock lock(*this);
+    const Operation& operation = operation_of(request);
+    if (operation.state != OperationState::over) {
+        progress_until([&] { return operation.state == OperationState::over; }, forever);
+    }
+    return take(request);
+}
+
+std::optional<Status> Engine::test(Request& request) {
+    const Lock lock(*this);
+    const Operation& operation = operation_of(request);
+    if (operation.state != OperationState::over) pass(now());
+    if (operation.state != OperationState::over) return std::nullopt;
+    return take(request);
+}
+
+Context::Ended Engine::wait_any(std::span<Request> requests) {
+    const Lock lock(*this);
+    std::size_t ended = requests.size();
+    const auto find = [&] {
+        bool active = false;
+        for (std::size_t i = 0; i < requests.size(); ++i) {
+            if (!requests[i].active()) continue;
+            active = true;
+            if (operation_of(requests[i]).state != OperationState::over) continue;
+            ended = i;
+            return true;
+        }
+        if (!active) throw Error(ErrorCode::invalid_argument, "wait_any without an active request");
+        return false;
+    };
+    progress_until(find, forever);
+    return {ended, take(requests[ended])};
+}
+
+ErrorCode Engine::wait_all(std::span<Request> requests, std::span<Status> statuses) {
+    const Lock lock(*this);
+    if (!statuses.empty() && statuses.size() < requests.size()) {
+        throw Error(ErrorCode::invalid_argument, "wait_all: fewer statuses than requests");
+    }
+    auto first = ErrorCode::ok;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        if (!requests[i].active()) continue;
+        const auto status = wait(requests[i]);
+        if (!statuses.empty()) statuses[i] = status;
+        if (first == ErrorCode::ok) first = status.code;
+    }
+    return first;
+}
+
+bool Engine::progress() {
+    const Lock lock(*this);
+    return pass(now());
+}
+
+bool Engine::everything_sent() {
+    for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
+        if (!rails_.peers()[peer].left && (sender_.busy(peer) || !rails_.idle(peer))) return false;
+    }
+    return true;
+}
+
+bool Engine::flush(std::chrono::nanoseconds timeout) {
+    const Lock lock(*this);
+    return progress_until([this] { return everything_sent(); }, after(now(), timeout));
+}
+
+std::optional<Peer> Engine::accept(std::chrono::nanoseconds timeout) {
+    const Lock lock(*this);
+    if (!progress_until([this] { return !knocked_.empty(); }, after(now(), timeout))) return std::nullopt;
+    const auto peer = knocked_.front();
+    knocked_.erase(knocked_.begin());
+    return Peer::from_index(peer);
+}
+
+void Engine::leave() {
+    const auto limit = std::chrono::nanoseconds(config_.number("close.timeout"));
+    if (!flush(limit)) {
+        for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
+            if (rails_.peers()[peer].left || (!sender_.busy(peer) && rails_.idle(peer))) continue;
+            log_.warning("closed before everything sent to {} had arrived; raise close.timeout if it is only busy",
+                         rails_.peers().name(peer));
+        }
+    }
+    const Lock lock(*this);
+    rails_.say_goodbye(now());
+    const auto heard = [this] {
+        for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
+            if (rails_.connected(peer) && !rails_.peers()[peer].left && !rails_.idle(peer)) return false;
+        }
+        return true;
+    };
+    progress_until(heard, after(now(), limit));
+}
+
+}  // namespace railmux::messaging

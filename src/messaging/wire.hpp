@@ -1,0 +1,78 @@
+// Bodies of the frames of messaging, and the credit they cost. Layouts are little endian and listed in docs/protocol.md.
+//
+// Threads: pure functions over values.
+// Lifetime: parsed views point into the frame they came from.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "rails/frame.hpp"
+
+namespace railmux::messaging {
+
+/// A slot in one of the tables of the process that made it; the other side only hands it back.
+struct Handle {
+    std::uint32_t index = 0;
+    std::uint32_t generation = 0;
+    friend constexpr bool operator==(Handle, Handle) noexcept = default;
+};
+
+/// eager: u64 tag, payload.
+struct EagerBody {
+    static constexpr std::size_t size = 8;
+    std::uint64_t tag = 0;
+    std::span<const std::byte> payload;
+};
+
+/// rts: u64 tag, u64 bytes, handle of the sender.
+struct RtsBody {
+    static constexpr std::size_t size = 24;
+    std::uint64_t tag = 0;
+    std::uint64_t bytes = 0;
+    Handle sender;
+};
+
+/// cts: handle of the sender, handle of the receiver, u64 bytes wanted, u64 count, count x {u64 rail, u64 id, u64 secret}.
+struct CtsBody {
+    static constexpr std::size_t size = 32;
+    static constexpr std::size_t key_size = 24;
+    Handle sender;
+    Handle receiver;
+    std::uint64_t bytes = 0;
+};
+
+/// fin: handle of the receiver, u64 offset, u64 bytes: that part of the message is in its place.
+struct FinBody {
+    static constexpr std::size_t size = 24;
+    Handle receiver;
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+};
+
+[[nodiscard]] std::optional<EagerBody> parse_eager(std::span<const std::byte> body) noexcept;
+[[nodiscard]] std::optional<RtsBody> parse_rts(std::span<const std::byte> body) noexcept;
+/// Puts the keys into `keys`, whose old content goes.
+[[nodiscard]] std::optional<CtsBody> parse_cts(std::span<const std::byte> body,
+                                               std::vector<rails::BulkTarget::Key>& keys);
+[[nodiscard]] std::optional<FinBody> parse_fin(std::span<const std::byte> body) noexcept;
+
+void write_rts(std::byte* to, const RtsBody& body) noexcept;
+void write_cts(std::byte* to, const CtsBody& body, std::span<const rails::BulkTarget::Key> keys) noexcept;
+void write_fin(std::byte* to, const FinBody& body) noexcept;
+
+/// Credit is counted in units of 64 bytes: one for the message itself, the others for its payload. That is about what an
+/// unexpected message costs the receiver to keep.
+inline constexpr std::size_t credit_unit = 64;
+
+[[nodiscard]] constexpr std::uint32_t credit_of(std::size_t payload) noexcept {
+    return static_cast<std::uint32_t>(1 + (payload + credit_unit - 1) / credit_unit);
+}
+
+/// A message that leaves its payload behind costs the receiver its header only.
+inline constexpr std::uint32_t rts_credit = 1;
+
+}  // namespace railmux::messaging

@@ -1,0 +1,361 @@
+#include "rails/connector.hpp"
+
+#include <algorithm>
+
+#include "base/crypto.hpp"
+
+namespace railmux::rails {
+
+using transports::Reach;
+
+namespace {
+
+// Pairs tried at once from one rail: enough to get past a few unreachable addresses within one time limit, few enough that
+// two nodes with eight rails each do not open 64 connections.
+constexpr std::uint32_t pairs_per_rail = 4;
+
+ErrorCode code_of(Verdict verdict) noexcept {
+    switch (verdict) {
+        case Verdict::wrong_version: return ErrorCode::wrong_version;
+        case Verdict::wrong_job:
+        case Verdict::wrong_key: return ErrorCode::wrong_key;
+        default: return ErrorCode::unreachable;
+    }
+}
+
+}  // namespace
+
+Connector::Connector(Options options, RailSet& rails, LinkTable& links, PeerTable& peers, FramePool& pool,
+                     ConnectorHost& host, base::Logger& log)
+    : options_(std::move(options)), rails_(rails), links_(links), peers_(peers), pool_(pool), host_(host), log_(log) {}
+
+// --- Trying pairs ----------------------------------------------------------------------------------------------------
+
+Connector::Attempt* Connector::attempt_of(std::uint32_t peer) noexcept {
+    const auto place = std::find_if(attempts_.begin(), attempts_.end(), [&](const Attempt& a) { return a.peer == peer; });
+    return place == attempts_.end() ? nullptr : &*place;
+}
+
+bool Connector::trying(std::uint32_t peer) const noexcept {
+    return std::any_of(attempts_.begin(), attempts_.end(), [&](const Attempt& a) { return a.peer == peer; });
+}
+
+void Connector::start(std::uint32_t peer, base::Nanoseconds now) {
+    if (trying(peer)) return;
+    Attempt attempt{.peer = peer, .pairs = {}};
+    if (const auto address = ProcessAddress::parse(peers_[peer].address); address) {
+        attempt.pairs = pairs_towards(*address);
+    }
+    attempts_.push_back(std::move(attempt));
+    try_level(attempts_.back(), now);
+    advance(attempts_.back(), now);
+}
+
+std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& address) {
+    std::vector<Pair> pairs;
+    for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
+        if (!rails_[rail].up) continue;
+        for (const auto& remote : address.rails) {
+            if (remote.transport != rails_[rail].transport) continue;
+            auto reachability = rails_[rail].rail->reach(remote.address);
+            if (reachability.reach == Reach::never) {
+                log_.debug("rail {} does not reach rail {} of {}: {}", rails_[rail].traits().name, remote.rail,
+                           address.host, reachability.why);
+                continue;
+            }
+            pairs.push_back({rail, remote, std::move(reachability)});
+        }
+    }
+    // To itself a process needs one link; the transports stand in order of preference.
+    if (address.instance == options_.self.instance && !pairs.empty()) pairs.resize(1);
+    return pairs;
+}
+
+void Connector::advance(Attempt& attempt, base::Nanoseconds now) {
+    while (attempt.pending == 0 && attempt.level > Reach::fallback) {
+        attempt.level = attempt.level == Reach::direct ? Reach::routed : Reach::fallback;
+        try_level(attempt, now);
+    }
+    if (attempt.pending > 0) return;
+    const auto peer = attempt.peer;
+    std::erase_if(attempts_, [&](const Attempt& a) { return a.peer == peer; });
+    host_.attempt_over(peer, now);
+}
+
+void Connector::try_level(Attempt& attempt, base::Nanoseconds now) {
+    const auto* talk = peers_[attempt.peer].talk.get();
+    const bool any_live = talk != nullptr && !talk->links.empty();
+    if (attempt.level == Reach::fallback && any_live) return;
+    std::vector<std::uint32_t> tried(rails_.size(), 0);
+    for (auto& pair : attempt.pairs) {
+        if (pair.tried || pair.reachability.reach != attempt.level || tried[pair.rail] == pairs_per_rail) continue;
+        if (attempt.level == Reach::routed && any_live && covered(attempt.peer, pair.rail, pair.remote.rail)) continue;
+        ++tried[pair.rail];
+        open_pair(attempt, pair, now);
+    }
+}
+
+void Connector::open_pair(Attempt& attempt, Pair& pair, base::Nanoseconds now) {
+    pair.tried = true;
+    bool exists = false;
+    links_.for_each([&](const Link& link) {
+        exists = exists || (link.peer == attempt.peer && link.rail == pair.rail &&
+                            link.remote_rail == pair.remote.rail && link.state != LinkState::closing);
+    });
+    if (exists) return;
+
+    const auto& known = peers_[attempt.peer];
+    const Hello hello{.version = wire_version,
+                      .epoch = known.epoch,
+                      .rail = static_cast<std::uint8_t>(pair.rail),
+                      .from = options_.self,
+                      .to = known.instance,
+                      .nonce = base::random_u64(),
+                      .job = options_.key.job};
+    auto setup = std::make_unique<Link::Setup>();
+    setup->hello = encode_hello(options_.key, hello);
+    auto& rail = *rails_[pair.rail].rail;
+    Link& link = links_.add(pair.rail, rail.connect(pair.remote.address, setup->hello));
+    link.setup = std::move(setup);
+    link.remote_rail = pair.remote.rail;
+    link.state = LinkState::connecting;
+    link.initiated = true;
+    link.peer = attempt.peer;
+    link.since = now;
+    link.label = rail.describe(link.id);
+    ++attempt.pending;
+    next_expiry_ = std::min(next_expiry_, now + options_.pair_limit);
+    log_.debug("link {} to {}: connecting ({})", link.label, peers_.name(attempt.peer),
+               pair.reachability.why);
+}
+
+void Connector::pair_failed(Link& link, ErrorCode code, std::string_view cause, base::Nanoseconds now) {
+    const auto line = fmt::format("rail {} to {} ({}): {}", rails_[link.rail].traits().name, peers_.name(link.peer),
+                                  link.label, cause);
+    log_.warning("{}", line);
+    if (auto* talk = peers_[link.peer].talk.get(); talk != nullptr) {
+        talk->causes += line + "\n";
+        if (code != ErrorCode::unreachable) talk->worst = code;
+    }
+    pair_done(link.peer, now);
+}
+
+void Connector::pair_done(std::uint32_t peer, base::Nanoseconds now) {
+    Attempt* attempt = attempt_of(peer);
+    if (attempt == nullptr || attempt->pending == 0) return;
+    --attempt->pending;
+    advance(*attempt, now);
+}
+
+bool Connector::covered(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) noexcept {
+    const auto& links = peers_[peer].talk->links;
+    return std::any_of(links.begin(), links.end(), [&](std::uint32_t slot) {
+        const Link& link = links_.at(slot);
+        return link.rail == rail || link.remote_rail == remote_rail;
+    });
+}
+
+bool Connector::redundant(const Link& link) noexcept {
+    const auto* talk = peers_[link.peer].talk.get();
+    if (talk == nullptr) return false;
+    bool local = false;
+    bool remote = false;
+    for (const auto slot : talk->links) {
+        local = local || links_.at(slot).rail == link.rail;
+        remote = remote || links_.at(slot).remote_rail == link.remote_rail;
+    }
+    return local && remote;
+}
+
+// --- Being asked -----------------------------------------------------------------------------------------------------
+
+void Connector::requested(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
+    auto& local = *rails_[rail].rail;
+    std::uint32_t peer = no_peer;
+    const auto verdict = judge(rail, event.data, peer, now);
+    const auto reply = make_reply(rail, event.data, verdict, peer);
+    Link& link = links_.add(rail, event.link);
+    link.since = now;
+    link.peer = peer;
+    link.label = local.describe(event.link);
+    if (verdict != Verdict::accepted) {
+        if (verdict != Verdict::duplicate) {
+            log_.warning("rail {}: refused {}: {}", rails_[rail].traits().name, link.label, to_string(verdict));
+        }
+        link.state = LinkState::closing;
+        local.refuse(event.link, reply);
+        return;
+    }
+    link.remote_rail = parse_hello(event.data)->rail;
+    link.state = LinkState::accepting;
+    link.setup = std::make_unique<Link::Setup>();
+    std::copy(event.data.begin(), event.data.end(), link.setup->hello.begin());
+    link.setup->reply = reply;
+    next_expiry_ = std::min(next_expiry_, now + options_.pair_limit);
+    local.accept(event.link, reply);
+}
+
+Verdict Connector::judge(std::uint32_t rail, std::span<const std::byte> bytes, std::uint32_t& peer,
+                         base::Nanoseconds now) {
+    const auto verdict = judge_hello(options_.key, bytes, options_.self.instance);
+    if (verdict != Verdict::accepted) return verdict;
+    if (leaving_) return Verdict::leaving;
+    const auto hello = *parse_hello(bytes);
+    peer = peers_.of_instance(hello.from.instance, hello.from.rank);
+    const auto newer = static_cast<std::int8_t>(hello.epoch - peers_[peer].epoch);
+    if (newer < 0) return Verdict::stale_session;
+    if (newer > 0) host_.session_ended(peer, hello.epoch);
+    return settle_tie(peer, rail, hello.rail, now);
+}
+
+Verdict Connector::settle_tie(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                              base::Nanoseconds now) {
+    const auto theirs = peers_[peer].instance;
+    if (theirs == options_.self.instance) return Verdict::accepted;  // both ends of a link to oneself
+    auto verdict = Verdict::accepted;
+    links_.for_each([&](Link& link) {
+        if (link.peer != peer || link.rail != rail || link.remote_rail != remote_rail ||
+            link.state == LinkState::closing) {
+            return;
+        }
+        // Both asked at the same moment: the smaller process id goes first. Its link may be up here already while the
+        // other's request was on the way. In every other case the peer has lost the link that we still see.
+        const bool crossing = link.initiated && (link.state == LinkState::connecting ||
+                                                 now - link.since < options_.pair_limit);
+        if (crossing && options_.self.instance < theirs) {
+            verdict = Verdict::duplicate;
+        } else {
+            disconnect(link, now);
+        }
+    });
+    return verdict;
+}
+
+Reply::Bytes Connector::make_reply(std::uint32_t rail, std::span<const std::byte> hello, Verdict verdict,
+                                   std::uint32_t peer) {
+    const Reply reply{.version = wire_version,
+                      .verdict = verdict,
+                      .rail = static_cast<std::uint8_t>(rail),
+                      .epoch = peer == no_peer ? std::uint8_t{0} : peers_[peer].epoch,
+                      .from = options_.self,
+                      .nonce = base::random_u64()};
+    return encode_reply(options_.key, hello, reply);
+}
+
+// --- Handshake under way ---------------------------------------------------------------------------------------------
+
+void Connector::came_up(Link& link, std::span<const std::byte> reply, base::Nanoseconds now) {
+    if (link.state == LinkState::accepting) {
+        link.state = LinkState::proving;
+        return;
+    }
+    if (link.state != LinkState::connecting) return;
+    const auto parsed = parse_reply(reply);
+    std::string_view cause;
+    auto code = ErrorCode::unreachable;
+    if (!parsed || parsed->version != wire_version) {
+        cause = "it answered with another wire version";
+        code = ErrorCode::wrong_version;
+    } else if (!reply_proves_key(options_.key, link.setup->hello, reply)) {
+        cause = "the job keys differ";
+        code = ErrorCode::wrong_key;
+    } else if (parsed->from.instance != peers_[link.peer].instance) {
+        cause = to_string(Verdict::wrong_process);
+    }
+    if (!cause.empty()) {
+        pair_failed(link, code, cause, now);
+        link.state = LinkState::closing;
+        rails_[link.rail].rail->disconnect(link.id);
+        return;
+    }
+    std::copy(reply.begin(), reply.end(), link.setup->reply.begin());
+    link.remote_rail = parsed->rail;
+    const auto peer = link.peer;
+    if (redundant(link)) {
+        disconnect(link, now);
+        return;
+    }
+    send_proof(link);
+    link.setup.reset();
+    host_.link_proven(link, now);
+    pair_done(peer, now);
+}
+
+void Connector::send_proof(Link& link) {
+    const auto proof = make_proof(options_.key, link.setup->hello, link.setup->reply);
+    Frame* frame = pool_.take(FrameHeader::size + proof.size());
+    frame->type = FrameType::proof;
+    frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + proof.size());
+    frame->acked = true;  // nobody acknowledges it: it is released when it is done
+    write_header(frame->data(), {.type = FrameType::proof});
+    std::copy(proof.begin(), proof.end(), frame->data() + FrameHeader::size);
+    frame->queued = true;
+    link.queued_bytes += frame->bytes;
+    link.outbox.push(frame);
+}
+
+void Connector::received(Link& link, std::span<const std::byte> frame, base::Nanoseconds now) {
+    const auto header = parse_header(frame);
+    if (link.state != LinkState::proving || !header || header->type != FrameType::proof ||
+        !proof_holds(options_.key, link.setup->hello, link.setup->reply, frame.subspan(FrameHeader::size))) {
+        log_.warning("rail {}: {} did not prove that it knows the job key; closed", rails_[link.rail].traits().name,
+                     link.label);
+        disconnect(link, now);
+        return;
+    }
+    link.setup.reset();
+    host_.link_proven(link, now);
+}
+
+void Connector::went_down(Link& link, const transports::Event& event, base::Nanoseconds now) {
+    if (link.state != LinkState::connecting) return;
+    const auto reply = parse_reply(event.data);
+    if (!reply) {
+        pair_failed(link, ErrorCode::unreachable, event.text, now);
+        return;
+    }
+    if (reply->verdict == Verdict::stale_session &&
+        reply_proves_key(options_.key, link.setup->hello, event.data)) {
+        const auto peer = link.peer;
+        host_.session_ended(peer, reply->epoch);
+        pair_done(peer, now);
+    } else if (reply->verdict == Verdict::duplicate) {
+        pair_done(link.peer, now);
+    } else {
+        pair_failed(link, code_of(reply->verdict), to_string(reply->verdict), now);
+    }
+}
+
+void Connector::disconnect(Link& link, base::Nanoseconds now) {
+    const auto state = link.state;
+    rails_[link.rail].rail->disconnect(link.id);
+    if (state == LinkState::live) host_.link_dropped(link, now);
+    link.state = LinkState::closing;
+    if (state == LinkState::connecting) pair_done(link.peer, now);
+}
+
+base::Nanoseconds Connector::expire(base::Nanoseconds now) {
+    if (now < next_expiry_) return next_expiry_;
+    next_expiry_ = never;
+    links_.for_each([&](Link& link) {
+        if (!link.pending()) return;
+        if (now - link.since < options_.pair_limit) {
+            next_expiry_ = std::min(next_expiry_, link.since + options_.pair_limit);
+            return;
+        }
+        if (link.state == LinkState::connecting) {
+            const auto cause = fmt::format("no answer within {} ms; does a firewall drop its packets?",
+                                           options_.pair_limit / base::millisecond);
+            link.state = LinkState::closing;
+            rails_[link.rail].rail->disconnect(link.id);
+            pair_failed(link, ErrorCode::unreachable, cause, now);
+        } else {
+            log_.warning("rail {}: {} began a handshake and did not finish it; closed",
+                         rails_[link.rail].traits().name, link.label);
+            disconnect(link, now);
+        }
+    });
+    return next_expiry_;
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,115 @@
+// Connector: brings links up. Tries the pairs of rails towards a peer, answers others' requests, and runs the handshake of
+// every link until it is proven.
+//
+// Pairs are tried in parallel, nearest first: pairs of one subnet or fabric; then, for rails still without a link, routed
+// ones; then, if nothing else is live, fall-backs. A failed pair removes only itself.
+// Threads: one engine at a time.
+// Lifetime: owned by the rail manager; refers to its rails, links and peers.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/log.hpp"
+#include "rails/handshake.hpp"
+#include "rails/link.hpp"
+#include "rails/peer.hpp"
+#include "rails/rail_set.hpp"
+
+namespace railmux::rails {
+
+/// What the connector needs from the rail manager.
+class ConnectorHost {
+public:
+    /// The handshake is done: the link may carry frames.
+    virtual void link_proven(Link& link, base::Nanoseconds now) = 0;
+    /// A live link gives way; the connector has disconnected it.
+    virtual void link_dropped(Link& link, base::Nanoseconds now) = 0;
+    /// No pair is being tried any more.
+    virtual void attempt_over(std::uint32_t peer, base::Nanoseconds now) = 0;
+    /// The session with this peer ends; the next one has that epoch.
+    virtual void session_ended(std::uint32_t peer, std::uint8_t next_epoch) = 0;
+
+protected:
+    ~ConnectorHost() = default;
+};
+
+class Connector {
+public:
+    struct Options {
+        Identity self;
+        JobKey key;
+        base::Nanoseconds pair_limit = 2 * base::second;  // for one pair, handshake included
+    };
+
+    Connector(Options options, RailSet& rails, LinkTable& links, PeerTable& peers, FramePool& pool, ConnectorHost& host,
+              base::Logger& log);
+
+    /// Starts trying the pairs towards a peer whose address is known; attempt_over follows.
+    void start(std::uint32_t peer, base::Nanoseconds now);
+    [[nodiscard]] bool trying(std::uint32_t peer) const noexcept;
+
+    // Events of rails, as far as they concern links that are not live.
+    void requested(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
+    void came_up(Link& link, std::span<const std::byte> reply, base::Nanoseconds now);
+    void received(Link& link, std::span<const std::byte> frame, base::Nanoseconds now);
+    /// A link that was not live went down; the caller removes it afterwards.
+    void went_down(Link& link, const transports::Event& event, base::Nanoseconds now);
+
+    /// Ends links whose time is over. Returns when it wants to be called again; far away if never.
+    [[nodiscard]] base::Nanoseconds expire(base::Nanoseconds now);
+
+    /// From now on nobody new gets in.
+    void close() noexcept { leaving_ = true; }
+
+private:
+    struct Pair {
+        std::uint32_t rail = 0;
+        RailAddress remote;
+        transports::Reachability reachability;
+        bool tried = false;
+    };
+    struct Attempt {
+        std::uint32_t peer = no_peer;
+        std::vector<Pair> pairs;
+        std::uint32_t pending = 0;
+        transports::Reach level = transports::Reach::direct;
+    };
+
+    [[nodiscard]] Attempt* attempt_of(std::uint32_t peer) noexcept;
+    [[nodiscard]] std::vector<Pair> pairs_towards(const ProcessAddress& address);
+    void advance(Attempt& attempt, base::Nanoseconds now);
+    void try_level(Attempt& attempt, base::Nanoseconds now);
+    void open_pair(Attempt& attempt, Pair& pair, base::Nanoseconds now);
+    void pair_failed(Link& link, ErrorCode code, std::string_view cause, base::Nanoseconds now);
+    void pair_done(std::uint32_t peer, base::Nanoseconds now);
+
+    [[nodiscard]] Verdict judge(std::uint32_t rail, std::span<const std::byte> bytes, std::uint32_t& peer,
+                                base::Nanoseconds now);
+    [[nodiscard]] Verdict settle_tie(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                                     base::Nanoseconds now);
+    [[nodiscard]] Reply::Bytes make_reply(std::uint32_t rail, std::span<const std::byte> hello, Verdict verdict,
+                                          std::uint32_t peer);
+    void send_proof(Link& link);
+    void disconnect(Link& link, base::Nanoseconds now);
+    [[nodiscard]] bool covered(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) noexcept;
+    [[nodiscard]] bool redundant(const Link& link) noexcept;
+
+    Options options_;
+    RailSet& rails_;
+    LinkTable& links_;
+    PeerTable& peers_;
+    FramePool& pool_;
+    ConnectorHost& host_;
+    base::Logger& log_;
+    std::vector<Attempt> attempts_;
+    base::Nanoseconds next_expiry_ = never;
+    bool leaving_ = false;
+
+    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+};
+
+}  // namespace railmux::rails

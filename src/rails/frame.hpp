@@ -1,0 +1,140 @@
+// Frame: what a session sends as one unit over one link; its wire header, and its form in memory until it is acknowledged.
+//
+// Threads: one engine at a time.
+// Lifetime: a Frame belongs to the pool it came from; it returns there when it is both acknowledged and no longer
+// posted to a rail.
+//
+// Wire header, little endian, 24 bytes, the same in every frame (docs/protocol.md):
+//   0 u8  type      4 u32 seq     12 u32 consumed   20 u32 aux (the type's own)
+//   1 u8  flags     8 u32 ack     16 u32 order
+//   2 u16 reserved
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "base/bytes.hpp"
+#include "base/clock.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::rails {
+
+/// Frame types. Those up to `bye` are the session's own, the others are handed up.
+enum class FrameType : std::uint8_t {
+    proof = 1,  // first frame of a link: proves the job key. No sequence number
+    ack = 2,    // acknowledges. No sequence number
+    bye = 3,    // the sender's last frame
+    eager = 16,  // message with its payload
+    rts = 17,    // "ready to send": the header of a message whose payload stays behind
+    cts = 18,    // "clear to send": where the payload may be put
+    fin = 19,    // closes one put of a rendezvous
+};
+
+namespace frame_flag {
+inline constexpr std::uint8_t ordered = 1;  // delivered in `order`
+inline constexpr std::uint8_t ack_now = 2;  // the sender waits for this acknowledgement
+inline constexpr std::uint8_t all = ordered | ack_now;
+}  // namespace frame_flag
+
+struct FrameHeader {
+    static constexpr std::size_t size = 24;
+
+    FrameType type{};
+    std::uint8_t flags = 0;
+    std::uint32_t seq = 0;       // reliability: each frame of a session once; wraps around
+    std::uint32_t ack = 0;       // every frame before this number has arrived
+    std::uint32_t consumed = 0;  // flow control: credit units of eager data taken by the application so far
+    std::uint32_t order = 0;     // matching: position among the ordered frames
+    std::uint32_t aux = 0;
+};
+
+/// The header at the front of `bytes`, or nothing when it is short or malformed. Only shape is checked here; numbers are
+/// checked against the session's state.
+[[nodiscard]] std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexcept;
+void write_header(std::byte* to, const FrameHeader& header) noexcept;
+
+/// The fields that are known only when the frame goes out.
+inline void stamp_header(std::byte* to, std::uint32_t ack, std::uint32_t consumed) noexcept {
+    base::store(to + 8, ack);
+    base::store(to + 12, consumed);
+}
+
+/// Where bulk of one message may be put: the receiver's region, by the receiver's rail.
+struct BulkTarget {
+    struct Key {
+        std::uint8_t rail = 0;  // the receiver's number for its rail
+        transports::RegionKey key;
+    };
+    std::span<const Key> keys;
+
+    [[nodiscard]] const transports::RegionKey* key_for(std::uint8_t rail) const noexcept {
+        for (const auto& entry : keys) {
+            if (entry.rail == rail) return &entry.key;
+        }
+        return nullptr;
+    }
+};
+
+inline constexpr std::uint32_t no_link = ~std::uint32_t{0};
+
+/// A frame in memory. Allocated with `capacity` bytes behind it for header and payload.
+struct Frame {
+    Frame* next = nullptr;         // in an outbox, a free list or a waiting list: one at a time
+    std::uint32_t capacity = 0;
+    FrameType type{};              // set by whoever makes the frame, with flags and aux
+    std::uint8_t flags = 0;
+    std::uint32_t aux = 0;
+    std::uint32_t bytes = 0;       // header and payload
+    std::uint32_t seq = 0;
+    std::uint32_t link = no_link;  // slot in the link table of the link it went to
+    std::uint32_t payload = 0;     // application bytes it stands for, puts included up to 4 GiB - 1
+    std::uint8_t posted = 0;       // of its works (put if any, then send) how many the rail has taken this time
+    std::uint8_t undone = 0;       // taken works that have not been `done`
+    bool queued = false;           // in an outbox
+    bool acked = false;
+    base::Nanoseconds sent = 0;
+    std::uint64_t token = 0;       // the owner's; not 0: the owner is told when the frame is acknowledged
+
+    // Bulk in front of the frame: put these, then send the frame on the same link.
+    // Four pieces let a put run over the seams of a gather list; finer lists need more puts.
+    static constexpr std::size_t max_pieces = 4;
+    std::array<transports::Segment, max_pieces> pieces;
+    std::uint8_t piece_count = 0;  // 0: no put
+    const BulkTarget* target = nullptr;  // lives until the frame is acknowledged
+    std::uint64_t put_offset = 0;
+
+    transports::Segment segment;  // header and payload, as the rail wants it
+
+    [[nodiscard]] std::span<const transports::Segment> put() const noexcept { return {pieces.data(), piece_count}; }
+    [[nodiscard]] std::uint8_t works() const noexcept { return piece_count == 0 ? 1 : 2; }
+
+    [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
+    [[nodiscard]] const std::byte* data() const noexcept { return reinterpret_cast<const std::byte*>(this + 1); }
+};
+
+/// First in, first out, linked through Frame::next. Owns nothing.
+class FrameQueue {
+public:
+    [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
+    [[nodiscard]] Frame* front() const noexcept { return head_; }
+    void push(Frame* frame) noexcept {
+        frame->next = nullptr;
+        (head_ == nullptr ? head_ : tail_->next) = frame;
+        tail_ = frame;
+    }
+    Frame* pop() noexcept {
+        Frame* frame = head_;
+        head_ = frame->next;
+        frame->next = nullptr;
+        return frame;
+    }
+
+private:
+    Frame* head_ = nullptr;
+    Frame* tail_ = nullptr;
+};
+
+}  // namespace railmux::rails

@@ -1,0 +1,45 @@
+#include "rails/frame_pool.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <new>
+
+namespace railmux::rails {
+
+std::size_t FramePool::class_of(std::size_t bytes) noexcept {
+    std::size_t index = 0;
+    while (classes[index] < bytes) ++index;
+    return index;
+}
+
+Frame* FramePool::take(std::size_t bytes) {
+    assert(bytes <= largest);
+    const auto index = class_of(bytes);
+    if (free_[index] == nullptr) grow(index);
+    Frame* frame = free_[index];
+    free_[index] = frame->next;
+    const auto capacity = frame->capacity;
+    *frame = Frame{};
+    frame->capacity = capacity;
+    return frame;
+}
+
+void FramePool::give(Frame* frame) noexcept {
+    const auto index = class_of(frame->capacity);
+    frame->next = free_[index];
+    free_[index] = frame;
+}
+
+void FramePool::grow(std::size_t size_class) {
+    const auto stride = (sizeof(Frame) + classes[size_class] + alignof(Frame) - 1) / alignof(Frame) * alignof(Frame);
+    const auto count = std::max<std::size_t>(slab_bytes / stride, 1);
+    auto slab = std::make_unique_for_overwrite<std::byte[]>(stride * count);
+    for (std::size_t i = 0; i < count; ++i) {
+        auto* frame = new (slab.get() + i * stride) Frame;
+        frame->capacity = static_cast<std::uint32_t>(classes[size_class]);
+        give(frame);
+    }
+    slabs_.push_back(std::move(slab));
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,42 @@
+// FramePool: frames of a few sizes, reused so that steady traffic allocates nothing.
+//
+// Threads: one engine at a time.
+// Lifetime: owns all its frames; outlives every session that uses it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rails/frame.hpp"
+
+namespace railmux::rails {
+
+class FramePool {
+public:
+    FramePool() = default;
+    FramePool(const FramePool&) = delete;
+    FramePool& operator=(const FramePool&) = delete;
+
+    /// A cleared frame with room for `bytes` behind it. `bytes` is at most `largest`.
+    [[nodiscard]] Frame* take(std::size_t bytes);
+    void give(Frame* frame) noexcept;
+
+    static constexpr std::size_t largest = 64 * 1024;
+
+private:
+    // Room for a control frame or tiny message, a small message, a page-sized one, and the rest. Each class is about
+    // eight times the last: at most that much of a frame's room is unused, in a pool bounded by the eager window.
+    static constexpr std::array<std::size_t, 4> classes = {128, 1024, 8 * 1024 + 64, largest};
+    static constexpr std::size_t slab_bytes = 64 * 1024;
+
+    [[nodiscard]] static std::size_t class_of(std::size_t bytes) noexcept;
+    void grow(std::size_t size_class);
+
+    std::array<Frame*, classes.size()> free_{};
+    std::vector<std::unique_ptr<std::byte[]>> slabs_;
+};
+
+}  // namespace railmux::rails

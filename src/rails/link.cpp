@@ -1,0 +1,42 @@
+#include "rails/link.hpp"
+
+#include <cassert>
+
+namespace railmux::rails {
+
+Link& LinkTable::add(std::uint32_t rail, transports::LinkId id) {
+    if (free_.empty()) {
+        free_.push_back(static_cast<std::uint32_t>(links_.size()));
+        links_.emplace_back();
+    }
+    const auto slot = free_.back();
+    free_.pop_back();
+    auto& index = by_rail_[rail];
+    if (id.index >= index.size()) index.resize(id.index + 1, no_link);
+    index[id.index] = slot;
+
+    Link& link = links_[slot];
+    link = Link{};
+    link.slot = slot;
+    link.rail = rail;
+    link.id = id;
+    return link;
+}
+
+void LinkTable::remove(Link& link) {
+    assert(link.outbox.empty());
+    auto& place = by_rail_[link.rail][link.id.index];
+    if (place == link.slot) place = no_link;
+    link.state = LinkState::free;
+    link.setup.reset();
+    free_.push_back(link.slot);
+}
+
+Link* LinkTable::find(std::uint32_t rail, transports::LinkId id) noexcept {
+    const auto& index = by_rail_[rail];
+    if (id.index >= index.size() || index[id.index] == no_link) return nullptr;
+    Link& link = links_[index[id.index]];
+    return link.id == id && link.state != LinkState::free ? &link : nullptr;
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,84 @@
+// Link: one connection of a local rail to a rail of a peer, as the rail manager keeps it. LinkTable: all of them.
+//
+// Threads: one engine at a time.
+// Lifetime: a Link belongs to the table, from connect (or the other side's request) to its link_down. Slots are
+// reused; the transport's LinkId, generation included, tells an old link from its successor.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "rails/frame.hpp"
+#include "rails/handshake.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::rails {
+
+inline constexpr std::uint32_t no_peer = ~std::uint32_t{0};
+
+enum class LinkState : std::uint8_t {
+    free,
+    connecting,  // we asked; waiting for link_up
+    accepting,   // they asked, we accepted; waiting for link_up
+    proving,     // they asked; waiting for the proof
+    live,
+    closing,     // disconnected by us; waiting for link_down
+};
+
+struct Link {
+    transports::LinkId id;
+    std::uint32_t slot = 0;
+    std::uint32_t rail = 0;         // local
+    std::uint8_t remote_rail = 0;   // the peer's number
+    LinkState state = LinkState::free;
+    bool initiated = false;         // by us
+    bool dirty = false;             // listed for posting
+    std::uint32_t peer = no_peer;
+    base::Nanoseconds since = 0;    // of its state
+    std::string label;              // both ends, for people
+
+    FrameQueue outbox;              // not yet taken by the transport
+    std::uint64_t queued_bytes = 0;  // in the outbox, or taken and not done
+    std::uint32_t bulk = 0;         // frames with a put among those
+
+    struct Setup {  // kept until proven
+        Hello::Bytes hello;
+        Reply::Bytes reply;
+    };
+    std::unique_ptr<Setup> setup;
+
+    [[nodiscard]] bool pending() const noexcept {
+        return state == LinkState::connecting || state == LinkState::accepting || state == LinkState::proving;
+    }
+};
+
+class LinkTable {
+public:
+    explicit LinkTable(std::size_t rails) : by_rail_(rails) {}
+
+    /// A new link of `rail` known to the transport as `id`.
+    Link& add(std::uint32_t rail, transports::LinkId id);
+    void remove(Link& link);
+
+    [[nodiscard]] Link* find(std::uint32_t rail, transports::LinkId id) noexcept;
+    [[nodiscard]] Link& at(std::uint32_t slot) noexcept { return links_[slot]; }
+
+    /// Calls `visit(Link&)` for every link in use. `visit` may add and remove links.
+    template <typename Visit>
+    void for_each(Visit visit) {
+        for (std::size_t slot = 0; slot < links_.size(); ++slot) {
+            if (links_[slot].state != LinkState::free) visit(links_[slot]);
+        }
+    }
+
+private:
+    std::deque<Link> links_;  // stable addresses
+    std::vector<std::uint32_t> free_;
+    std::vector<std::vector<std::uint32_t>> by_rail_;  // LinkId::index -> slot
+};
+
+}  // namespace railmux::rails

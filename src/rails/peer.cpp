@@ -1,0 +1,37 @@
+#include "rails/peer.hpp"
+
+#include <fmt/format.h>
+
+namespace railmux::rails {
+
+std::uint32_t PeerTable::of_rank(std::uint32_t rank) {
+    const auto [place, fresh] = by_rank_.try_emplace(rank, size());
+    if (fresh) known_.emplace_back().rank = rank;
+    return place->second;
+}
+
+std::uint32_t PeerTable::of_instance(std::uint64_t instance, std::uint32_t rank) {
+    if (const auto place = by_instance_.find(instance); place != by_instance_.end()) return place->second;
+    const auto peer = rank == no_rank ? size() : of_rank(rank);
+    if (rank == no_rank) known_.emplace_back();
+    learn(peer, instance, {});
+    return peer;
+}
+
+void PeerTable::learn(std::uint32_t peer, std::uint64_t instance, std::span<const std::byte> address) {
+    auto& known = known_[peer];
+    known.instance = instance;
+    by_instance_[instance] = peer;
+    if (!address.empty()) known.address.assign(address.begin(), address.end());
+}
+
+std::string PeerTable::name(std::uint32_t peer) const {
+    const auto& known = known_[peer];
+    const auto address = ProcessAddress::parse(known.address);
+    if (known.rank != no_rank) {
+        return address ? fmt::format("rank {} ({})", known.rank, address->host) : fmt::format("rank {}", known.rank);
+    }
+    return address ? fmt::format("{}:{}", address->host, address->pid) : fmt::format("peer {}", peer);
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,98 @@
+// Peer entries: what a context knows of each other process, and, once it talks to it, the session and its links.
+//
+// Threads: one engine at a time.
+// Lifetime: entries live as long as the context; their numbers are what Peer::index() shows. Known is small, because a
+// job may have many thousand processes of which one talks to few; Conversation comes with the first operation.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <railmux/error.hpp>
+
+#include "base/clock.hpp"
+#include "rails/link.hpp"
+#include "rails/process_address.hpp"
+#include "rails/session.hpp"
+#include "sched/policy.hpp"
+
+namespace railmux::rails {
+
+/// What one rail carried to and from one peer.
+struct Traffic {
+    std::uint64_t sent_bytes = 0;
+    std::uint64_t received_bytes = 0;
+    std::uint64_t sent_frames = 0;
+    std::uint64_t received_frames = 0;
+    std::uint64_t resent_frames = 0;
+    std::uint64_t duplicate_frames = 0;
+    std::uint64_t links_lost = 0;
+};
+
+struct Conversation {
+    explicit Conversation(FramePool& pool) : session(pool) {}
+
+    Session session;
+    FrameQueue waiting;                        // frames for which the session's window has no room yet
+    std::vector<std::uint32_t> links;          // live ones, fastest first
+    std::vector<sched::Candidate> candidates;  // parallel to links
+
+    // Acknowledging: `owed` frames have arrived since the last acknowledgement went out; it must go by `ack_due`.
+    std::uint32_t owed = 0;
+    base::Nanoseconds ack_due = 0;
+    bool ack_listed = false;
+
+    // Flow control, in credit units (credit.hpp): both counters only grow, and wrap around.
+    std::uint32_t consumed_here = 0;   // of the peer's data, by our application
+    std::uint32_t reported_here = 0;   // as last told to the peer
+    std::uint32_t consumed_there = 0;  // of our data, by the peer's
+
+    // Connecting.
+    bool wanted = false;                // operations wait for a link
+    base::Nanoseconds give_up = 0;      // when they fail
+    base::Nanoseconds next_attempt = 0;
+    base::Nanoseconds back_off = 0;
+    std::string causes;                 // of failed pairs, one line each, since the last success
+    ErrorCode worst = ErrorCode::unreachable;
+
+    bool bulk_blocked = false;  // links would take bulk, were the window not full
+};
+
+struct Known {
+    std::uint64_t instance = 0;  // 0: not known yet
+    std::uint32_t rank = no_rank;
+    std::uint8_t epoch = 0;      // counts sessions with it
+    bool left = false;           // it said goodbye
+    ErrorCode failed = ErrorCode::ok;  // how the last session ended, if it ended badly, and why
+    std::string failure;
+    std::vector<std::byte> address;  // encoded ProcessAddress; empty: not known yet
+    std::unique_ptr<Conversation> talk;
+    std::vector<Traffic> traffic;    // by local rail; empty until there is a link
+};
+
+class PeerTable {
+public:
+    [[nodiscard]] std::uint32_t size() const noexcept { return static_cast<std::uint32_t>(known_.size()); }
+    [[nodiscard]] Known& operator[](std::uint32_t peer) noexcept { return known_[peer]; }
+    [[nodiscard]] const Known& operator[](std::uint32_t peer) const noexcept { return known_[peer]; }
+
+    /// The entry with that instance or rank; made if there is none.
+    std::uint32_t of_rank(std::uint32_t rank);
+    std::uint32_t of_instance(std::uint64_t instance, std::uint32_t rank);
+
+    /// Notes what is now known of a peer.
+    void learn(std::uint32_t peer, std::uint64_t instance, std::span<const std::byte> address);
+
+    [[nodiscard]] std::string name(std::uint32_t peer) const;
+
+private:
+    std::deque<Known> known_;
+    std::unordered_map<std::uint64_t, std::uint32_t> by_instance_;
+    std::unordered_map<std::uint32_t, std::uint32_t> by_rank_;
+};
+
+}  // namespace railmux::rails

@@ -1,0 +1,38 @@
+// ProcessAddress: how other processes reach this one: who it is and where each of its rails listens.
+//
+// Threads: a value.
+// Lifetime: owns everything.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace railmux::rails {
+
+inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::uint32_t no_rank = ~std::uint32_t{0};
+inline constexpr std::size_t max_rails = 64;  // of one process, on the wire; a rail number fits one byte
+inline constexpr std::size_t max_process_address = 4096;  // bytes, encoded
+
+struct RailAddress {
+    std::uint8_t rail = 0;      // the process's own number for it
+    std::string transport;      // rails of different transports never reach each other
+    std::vector<std::byte> address;
+};
+
+struct ProcessAddress {
+    std::uint64_t instance = 0;  // random for each context: a process that restarts is another instance
+    std::uint32_t rank = no_rank;
+    std::uint32_t pid = 0;
+    std::string host;
+    std::vector<RailAddress> rails;
+
+    [[nodiscard]] std::vector<std::byte> encode() const;
+    /// Nothing when malformed, of another wire version, or over the limits above.
+    [[nodiscard]] static std::optional<ProcessAddress> parse(std::span<const std::byte> bytes);
+};
+
+}  // namespace railmux::rails

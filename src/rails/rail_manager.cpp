@@ -1,0 +1,227 @@
+#include "rails/rail_manager.hpp"
+
+namespace railmux::rails {
+
+namespace {
+// Between attempts while operations wait: soon enough for a peer that is just starting, rare enough to burden nobody.
+constexpr base::Nanoseconds first_back_off = 20 * base::millisecond;
+constexpr base::Nanoseconds longest_back_off = base::second;
+}  // namespace
+
+RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy, Upper& upper, base::Logger& log)
+    : options_(std::move(options)),
+      rails_(rails),
+      policy_(policy),
+      upper_(upper),
+      log_(log),
+      links_(rails.size()),
+      connector_(options_.connector, rails_, links_, peers_, pool_, *this, log) {}
+
+RailManager::~RailManager() = default;
+
+// --- Peers -----------------------------------------------------------------------------------------------------------
+
+ProcessAddress RailManager::own_address(std::string host, std::uint32_t pid) const {
+    const auto& self = options_.connector.self;
+    return {.instance = self.instance, .rank = self.rank, .pid = pid, .host = std::move(host),
+            .rails = rails_.addresses()};
+}
+
+std::uint32_t RailManager::learn(const ProcessAddress& address) {
+    const auto peer = peers_.of_instance(address.instance, address.rank);
+    peers_.learn(peer, address.instance, address.encode());
+    if (const auto* talk = peers_[peer].talk.get(); talk != nullptr && talk->wanted) schedule(0);
+    return peer;
+}
+
+Conversation& RailManager::talk_to(std::uint32_t peer) {
+    auto& known = peers_[peer];
+    if (known.talk == nullptr) {
+        known.talk = std::make_unique<Conversation>(pool_);
+        known.traffic.resize(rails_.size());
+    }
+    return *known.talk;
+}
+
+void RailManager::want(std::uint32_t peer, base::Nanoseconds now) {
+    auto& known = peers_[peer];
+    if (known.left) {
+        upper_.on_peer_gone(peer, ErrorCode::peer_left);
+        return;
+    }
+    auto& talk = talk_to(peer);
+    if (talk.wanted || !talk.links.empty()) return;
+    known.failed = ErrorCode::ok;
+    talk.wanted = true;
+    talk.give_up = now + options_.patience;
+    talk.next_attempt = now;
+    talk.back_off = first_back_off;
+    talk.worst = ErrorCode::unreachable;
+    connecting_.push_back(peer);
+    schedule(0);  // the attempt starts in the next poll, not under the feet of whoever asked
+    if (known.address.empty()) upper_.on_address_wanted(peer);
+}
+
+bool RailManager::connected(std::uint32_t peer) const noexcept {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && !talk->links.empty();
+}
+
+bool RailManager::sendable(std::uint32_t peer) const noexcept {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && !talk->links.empty() && talk->waiting.empty() && talk->session.open_for_messages();
+}
+
+bool RailManager::idle(std::uint32_t peer) const noexcept {
+    const auto* talk = peers_[peer].talk.get();
+    return talk == nullptr || (talk->session.all_acknowledged() && talk->waiting.empty());
+}
+
+void RailManager::connect_waiting(base::Nanoseconds now) {
+    const auto waiting = std::exchange(connecting_, {});
+    for (const auto peer : waiting) {
+        auto* talk = peers_[peer].talk.get();
+        if (talk == nullptr || !talk->links.empty() || !talk->wanted) continue;
+        if (now >= talk->give_up) {
+            fail(peer, talk->worst, now);
+            continue;
+        }
+        connecting_.push_back(peer);
+        schedule(talk->give_up);
+        if (connector_.trying(peer) || peers_[peer].address.empty()) continue;
+        if (now >= talk->next_attempt) {
+            connector_.start(peer, now);
+        } else {
+            schedule(talk->next_attempt);
+        }
+    }
+}
+
+void RailManager::attempt_over(std::uint32_t peer, base::Nanoseconds now) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr || !talk->links.empty() || !talk->wanted) return;
+    if (talk->worst != ErrorCode::unreachable) {
+        talk->give_up = now;  // a wrong key or version does not become right by waiting
+    }
+    talk->next_attempt = now + talk->back_off;
+    talk->back_off = std::min(talk->back_off * 2, longest_back_off);
+    schedule(std::min(talk->next_attempt, talk->give_up));
+}
+
+void RailManager::fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds) {
+    auto& known = peers_[peer];
+    known.failed = code;
+    known.failure = known.talk->causes.empty() ? std::string("no pair of rails reaches it\n") : known.talk->causes;
+    log_.warning("{} given up: {}", peers_.name(peer), to_string(code));
+    end_session(peer, static_cast<std::uint8_t>(known.epoch + 1), code);
+}
+
+void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code) {
+    auto& known = peers_[peer];
+    known.epoch = next_epoch;
+    if (known.talk != nullptr) {
+        const auto talk = std::move(known.talk);
+        for (const auto slot : talk->links) {
+            Link& link = links_.at(slot);
+            rails_[link.rail].rail->disconnect(link.id);
+            link.state = LinkState::closing;
+        }
+        const auto let_go = [&](Frame& frame) {
+            frame.token = 0;
+            frame.acked = true;
+            release_if_free(peer, frame);
+        };
+        talk->session.for_each_unacknowledged(let_go);
+        while (!talk->waiting.empty()) let_go(*talk->waiting.pop());
+    }
+    upper_.on_peer_gone(peer, code);
+}
+
+void RailManager::session_ended(std::uint32_t peer, std::uint8_t next_epoch) {
+    end_session(peer, next_epoch, ErrorCode::peer_lost);
+}
+
+// --- Links -----------------------------------------------------------------------------------------------------------
+
+void RailManager::link_proven(Link& link, base::Nanoseconds now) {
+    link.state = LinkState::live;
+    link.since = now;
+    log_.debug("rail {}: link {} to {} up", rails_[link.rail].traits().name, link.label, peers_.name(link.peer));
+    attach(link, now);
+}
+
+void RailManager::attach(Link& link, base::Nanoseconds now) {
+    const auto peer = link.peer;
+    auto& talk = talk_to(peer);
+    const auto speed = rails_[link.rail].traits().speed_bps;
+    std::size_t place = 0;
+    while (place < talk.links.size() && talk.candidates[place].speed_bps >= speed) ++place;
+    const auto at = static_cast<std::ptrdiff_t>(place);
+    talk.links.insert(talk.links.begin() + at, link.slot);
+    talk.candidates.insert(talk.candidates.begin() + at, sched::Candidate{.rail = link.rail, .speed_bps = speed});
+    talk.wanted = false;
+    talk.causes.clear();
+    mark_dirty(link);  // the proof, if it was ours to give
+    reroute(peer, no_link, now);
+    feed_bulk(link, now);
+    upper_.on_sendable(peer);
+}
+
+void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
+    detach(link);
+    auto& known = peers_[link.peer];
+    ++known.traffic[link.rail].links_lost;
+    const bool busy = !known.talk->session.all_acknowledged() || !known.talk->waiting.empty();
+    if (known.talk->links.empty() && busy && !known.left) want(link.peer, now);
+}
+
+void RailManager::detach(Link& link) {
+    auto& talk = *peers_[link.peer].talk;
+    const auto place = std::find(talk.links.begin(), talk.links.end(), link.slot);
+    if (place == talk.links.end()) return;
+    talk.candidates.erase(talk.candidates.begin() + (place - talk.links.begin()));
+    talk.links.erase(place);
+}
+
+// --- The end ---------------------------------------------------------------------------------------------------------
+
+void RailManager::say_goodbye(base::Nanoseconds now) {
+    connector_.close();
+    for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
+        if (peers_[peer].left || !connected(peer)) continue;
+        Frame* frame = pool_.take(FrameHeader::size);
+        frame->type = FrameType::bye;
+        frame->flags = frame_flag::ordered | frame_flag::ack_now;
+        frame->bytes = FrameHeader::size;
+        send(peer, frame, now);
+    }
+    flush();
+}
+
+void RailManager::close() {
+    connector_.close();
+    links_.for_each([&](Link& link) {
+        if (link.state == LinkState::closing) return;
+        rails_[link.rail].rail->disconnect(link.id);
+        if (link.state == LinkState::live) detach(link);
+        link.state = LinkState::closing;
+    });
+    // Their link_down, and the `done` of everything posted, come with the next polls; nothing goes out any more.
+    bool left = true;
+    for (int round = 0; left && round < 1000; ++round) {
+        for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
+            const auto count = rails_[rail].rail->poll(events_);
+            for (std::size_t i = 0; i < count; ++i) {
+                if (events_[i].kind != transports::EventKind::link_down) continue;
+                if (Link* link = links_.find(rail, events_[i].link); link != nullptr) {
+                    while (!link->outbox.empty()) link->outbox.pop();
+                    links_.remove(*link);
+                }
+            }
+        }
+        left = false;
+        links_.for_each([&](Link&) { left = true; });
+    }
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,192 @@
+// RailManager: peers, their sessions, and the links under them. What is above it sends frames to peers and is handed frames
+// of peers, each exactly once; which links there are, and what happened to them, stays down here.
+//
+//   send(peer, frame) -> session numbers it -> policy chooses a link -> outbox of the link -> post to the rail
+//   poll the rail -> header checked -> session drops duplicates, restores order -> Upper::on_frame
+//
+// Threads: one engine at a time.
+// Lifetime: owns rails, links, sessions and frames; refers to policy, log and the layer above.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/log.hpp"
+#include "rails/connector.hpp"
+#include "rails/frame_pool.hpp"
+#include "rails/link.hpp"
+#include "rails/peer.hpp"
+#include "rails/rail_set.hpp"
+#include "sched/policy.hpp"
+
+namespace railmux::rails {
+
+/// What the rail manager tells the layer above. None of these may destroy the manager; all may send.
+class Upper {
+public:
+    /// A frame of `peer`, exactly once; ordered ones in order. `body` is lent for the call. False: it breaks the protocol.
+    [[nodiscard]] virtual bool on_frame(std::uint32_t peer, const FrameHeader& header,
+                                        std::span<const std::byte> body) = 0;
+    /// A frame with a token is acknowledged and no rail reads its memory, or that of its put, any more.
+    virtual void on_released(std::uint32_t peer, const Frame& frame) = 0;
+    /// There is a link, or the window or the credit moved: try what waits.
+    virtual void on_sendable(std::uint32_t peer) = 0;
+    /// The next piece of bulk for this link, or nullptr when there is none for its rail.
+    [[nodiscard]] virtual Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) = 0;
+    /// The peer has one link less; bulk planned for that rail needs another.
+    virtual void on_link_lost(std::uint32_t peer, std::uint32_t rail) = 0;
+    /// The session with the peer is over. on_released comes no more for its frames: they are gone.
+    virtual void on_peer_gone(std::uint32_t peer, ErrorCode code) = 0;
+    /// Operations wait for a peer whose address is not known.
+    virtual void on_address_wanted(std::uint32_t peer) = 0;
+
+protected:
+    ~Upper() = default;
+};
+
+/// A part of a large message, and the local rail planned for it.
+struct RailShare {
+    std::uint32_t rail = 0;
+    std::uint64_t bytes = 0;
+};
+
+class RailManager final : private ConnectorHost {
+public:
+    struct Options {
+        Connector::Options connector;
+        base::Nanoseconds patience = 10 * base::second;      // without a link, before operations fail
+        base::Nanoseconds ack_delay = 100 * base::microsecond;
+        std::uint32_t credit_report = 4096;  // units consumed before the peer is told without delay
+    };
+
+    RailManager(Options options, RailSet& rails, sched::Policy& policy, Upper& upper, base::Logger& log);
+    ~RailManager();
+
+    // --- Peers -------------------------------------------------------------------------------------------------------
+
+    [[nodiscard]] PeerTable& peers() noexcept { return peers_; }
+    /// What this process tells others about itself.
+    [[nodiscard]] ProcessAddress own_address(std::string host, std::uint32_t pid) const;
+    /// Makes the process with that address a peer, or completes what is known of it.
+    std::uint32_t learn(const ProcessAddress& address);
+
+    /// Brings up links to the peer if there are none; on_sendable or on_peer_gone follows.
+    void want(std::uint32_t peer, base::Nanoseconds now);
+    /// Whether a message may go to the peer now.
+    [[nodiscard]] bool sendable(std::uint32_t peer) const noexcept;
+    [[nodiscard]] bool connected(std::uint32_t peer) const noexcept;
+
+    // --- Frames ------------------------------------------------------------------------------------------------------
+
+    [[nodiscard]] FramePool& pool() noexcept { return pool_; }
+    /// Takes the frame over (type, flags, aux, bytes and payload filled in). It leaves with the next flush.
+    void send(std::uint32_t peer, Frame* frame, base::Nanoseconds now);
+    /// The layer above has bulk for this peer: links call next_bulk as they have room.
+    void offer_bulk(std::uint32_t peer, base::Nanoseconds now);
+    /// How the policy would split `bytes` over the links to the peer that reach one of the target's regions. Empty when
+    /// none does now.
+    void plan_bulk(std::uint32_t peer, const BulkTarget& target, std::uint64_t bytes, base::Nanoseconds now,
+                   std::vector<RailShare>& shares);
+    /// Opens `memory` to puts of peers over every rail that can; `regions` receives rail and region.
+    struct OpenRegion {
+        std::uint32_t rail = 0;
+        transports::Region region;
+    };
+    void open_regions(std::span<std::byte> memory, std::vector<OpenRegion>& regions);
+    void close_regions(std::vector<OpenRegion>& regions) noexcept;
+    /// Posts what waits in outboxes.
+    void flush();
+
+    /// Credit: `units` of the peer's data have been taken by the application; what the peer says of ours.
+    void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now);
+    [[nodiscard]] std::uint32_t consumed_by(std::uint32_t peer) const noexcept;
+
+    // --- Progress ----------------------------------------------------------------------------------------------------
+
+    /// Handles what the rails have, acknowledges, connects, expires. True if anything happened.
+    bool poll(base::Nanoseconds now);
+    /// When poll wants to be called even if no rail has anything.
+    [[nodiscard]] base::Nanoseconds next_deadline() const noexcept { return next_deadline_; }
+    /// Whether everything sent to this peer (or all) has been acknowledged.
+    [[nodiscard]] bool idle(std::uint32_t peer) const noexcept;
+
+    /// Says goodbye to every peer; nobody new gets in.
+    void say_goodbye(base::Nanoseconds now);
+    /// Ends all links. Afterwards only destruction is allowed.
+    void close();
+
+private:
+    // ConnectorHost
+    void link_proven(Link& link, base::Nanoseconds now) override;
+    void link_dropped(Link& link, base::Nanoseconds now) override;
+    void attempt_over(std::uint32_t peer, base::Nanoseconds now) override;
+    void session_ended(std::uint32_t peer, std::uint8_t next_epoch) override;
+
+    // Events (events.cpp)
+    bool poll_rail(std::uint32_t rail, base::Nanoseconds now);
+    void handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
+    void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
+    void on_received(Link& link, const transports::Event& event, base::Nanoseconds now);
+    void on_link_down(Link& link, const transports::Event& event, base::Nanoseconds now);
+    void on_rail_down(std::uint32_t rail, std::string_view cause);
+    [[nodiscard]] bool take_in(Link& link, const FrameHeader& header, std::span<const std::byte> body,
+                               base::Nanoseconds now);
+    [[nodiscard]] bool take_acks(std::uint32_t peer, const FrameHeader& header, std::span<const std::byte> sack,
+                                 base::Nanoseconds now);
+    void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
+
+    // Sending (sending.cpp)
+    void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    void enqueue(Link& link, Frame* frame, base::Nanoseconds now);
+    void feed_bulk(Link& link, base::Nanoseconds now);
+    void mark_dirty(Link& link);
+    void post_outbox(Link& link);
+    void empty_outbox(Link& link);
+    void account_posted(Link& link, std::size_t works);
+    void reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now);
+    void release_if_free(std::uint32_t peer, Frame& frame);
+    void send_ack(Conversation& talk, base::Nanoseconds now);
+    void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due);
+    void run_acks(base::Nanoseconds now);
+    void schedule(base::Nanoseconds when) noexcept { next_deadline_ = std::min(next_deadline_, when); }
+
+    // Peers (rail_manager.cpp)
+    Conversation& talk_to(std::uint32_t peer);
+    void attach(Link& link, base::Nanoseconds now);
+    void detach(Link& link);
+    void connect_waiting(base::Nanoseconds now);
+    void fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds now);
+    void end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code);
+
+    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+    // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
+    static constexpr std::size_t batch = 64;
+
+    Options options_;
+    RailSet& rails_;
+    sched::Policy& policy_;
+    Upper& upper_;
+    base::Logger& log_;
+
+    FramePool pool_;
+    PeerTable peers_;
+    LinkTable links_;
+    Connector connector_;
+
+    std::vector<std::uint32_t> dirty_;        // links with something to post
+    std::vector<std::uint32_t> ack_list_;     // peers owed an acknowledgement
+    std::vector<std::uint32_t> connecting_;   // peers wanted and without a link
+    base::Nanoseconds next_deadline_ = never;
+    std::array<transports::Event, batch> events_;
+    std::array<transports::Work, batch> works_;
+    std::vector<sched::Candidate> bulk_candidates_;  // scratch of plan_bulk
+    std::vector<std::uint64_t> bulk_shares_;
+};
+
+}  // namespace railmux::rails

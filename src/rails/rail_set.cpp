@@ -1,0 +1,66 @@
+#include "rails/rail_set.hpp"
+
+namespace railmux::rails {
+
+RailSet::RailSet(std::vector<std::unique_ptr<transports::Transport>> transports, base::Logger& log)
+    : transports_(std::move(transports)) {
+    for (auto& transport : transports_) {
+        for (auto& device : transport->scan()) open(*transport, std::move(device), log);
+    }
+    if (rails_.empty()) {
+        std::string reasons;
+        for (const auto& device : unusable_) reasons += "\n  " + device.name + ": " + device.reason;
+        throw Error(ErrorCode::no_rails, "no rail can be used" + reasons,
+                    "see `railmux info`, and select rails with RAILMUX_RAILS");
+    }
+}
+
+void RailSet::open(transports::Transport& transport, RailInfo device, base::Logger& log) {
+    if (!device.usable) {
+        unusable_.push_back(std::move(device));
+        return;
+    }
+    if (rails_.size() == max_rails) {
+        device.usable = false;
+        device.reason = "a process opens at most 64 rails";
+        unusable_.push_back(std::move(device));
+        return;
+    }
+    try {
+        LocalRail local{transport.open(device), std::string(transport.name()), device};
+        const auto& traits = local.traits();
+        // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
+        if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {
+            throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one");
+        }
+        rails_.push_back(std::move(local));
+    } catch (const Error& error) {
+        log.warning("rail {} is left out: {}{}{}", device.name, error.what(), error.cure().empty() ? "" : "; ",
+                    error.cure());
+        device.usable = false;
+        device.reason = error.what();
+        device.cure = error.cure();
+        unusable_.push_back(std::move(device));
+    }
+}
+
+std::vector<RailInfo> RailSet::list() const {
+    std::vector<RailInfo> all;
+    for (const auto& rail : rails_) {
+        all.push_back(rail.info);
+        all.back().usable = rail.up;
+    }
+    all.insert(all.end(), unusable_.begin(), unusable_.end());
+    return all;
+}
+
+std::vector<RailAddress> RailSet::addresses() const {
+    std::vector<RailAddress> all;
+    for (std::size_t i = 0; i < rails_.size(); ++i) {
+        const auto address = rails_[i].rail->address();
+        all.push_back({static_cast<std::uint8_t>(i), rails_[i].transport, {address.begin(), address.end()}});
+    }
+    return all;
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,48 @@
+// RailSet: the local rails of one context: which there are, which are open, and why the others are not.
+//
+// Threads: one engine at a time.
+// Lifetime: owns transports and rails; rails are closed before their transports.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "rails/process_address.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::rails {
+
+struct LocalRail {
+    std::unique_ptr<transports::Rail> rail;
+    std::string transport;
+    RailInfo info;
+    bool up = true;
+
+    [[nodiscard]] const transports::RailTraits& traits() const noexcept { return rail->traits(); }
+};
+
+class RailSet {
+public:
+    /// Opens every usable device of the given transports. A device that does not open is a warning and is listed with its
+    /// reason; no rail at all throws Error(no_rails).
+    RailSet(std::vector<std::unique_ptr<transports::Transport>> transports, base::Logger& log);
+
+    [[nodiscard]] std::size_t size() const noexcept { return rails_.size(); }
+    [[nodiscard]] LocalRail& operator[](std::size_t rail) noexcept { return rails_[rail]; }
+    [[nodiscard]] const LocalRail& operator[](std::size_t rail) const noexcept { return rails_[rail]; }
+
+    /// Every device, open or not.
+    [[nodiscard]] std::vector<RailInfo> list() const;
+    [[nodiscard]] std::vector<RailAddress> addresses() const;
+
+private:
+    void open(transports::Transport& transport, RailInfo device, base::Logger& log);
+
+    std::vector<std::unique_ptr<transports::Transport>> transports_;
+    std::vector<LocalRail> rails_;
+    std::vector<RailInfo> unusable_;
+};
+
+}  // namespace railmux::rails

@@ -1,0 +1,133 @@
+// Session: the reliable, exactly-once frame exchange with one peer, whatever links its frames take.
+//
+// A pure state machine: it numbers frames, keeps them until acknowledged, drops duplicates and restores the order of the
+// ordered ones. It knows no links, rails or clocks; the rail manager moves the frames.
+// Threads: one engine at a time.
+// Lifetime: owned by the peer's entry; the frames in its window belong to it until acknowledged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "rails/frame.hpp"
+#include "rails/frame_pool.hpp"
+#include "rails/sequence_ring.hpp"
+
+namespace railmux::rails {
+
+class Session {
+public:
+    /// Frames under way and not acknowledged, at most. Enough for 16 MiB of page-sized messages in flight, and the largest
+    /// selective acknowledgement is then 512 bytes.
+    static constexpr std::uint32_t window = 4096;
+    static constexpr std::size_t max_sack_bytes = window / 8;
+
+    explicit Session(FramePool& pool) noexcept : pool_(pool) {}
+    ~Session();
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+
+    // --- Sending -----------------------------------------------------------------------------------------------------
+
+    /// Whether `enter` may be called. A part of the window is kept for frames that answer others.
+    [[nodiscard]] bool open() const noexcept { return next_seq_ - sent_.base() < window; }
+    [[nodiscard]] bool open_for_messages() const noexcept { return next_seq_ - sent_.base() < window - window / 8; }
+    [[nodiscard]] bool all_acknowledged() const noexcept { return next_seq_ == sent_.base(); }
+
+    /// Gives the frame its numbers, writes its header, and keeps it until it is acknowledged.
+    void enter(Frame& frame);
+
+    /// Everything before `ack` has arrived, and of what follows the frames set in `sack` (bit i: ack + i). Calls
+    /// `release(Frame&)` for each newly acknowledged frame. False when the numbers are impossible.
+    template <typename Release>
+    [[nodiscard]] bool acknowledged(std::uint32_t ack, std::span<const std::byte> sack, Release release);
+
+    /// Calls `visit(Frame&)` for each frame that is not acknowledged, in the order of their numbers.
+    template <typename Visit>
+    void for_each_unacknowledged(Visit visit);
+
+    // --- Receiving ---------------------------------------------------------------------------------------------------
+
+    enum class Arrival : std::uint8_t { fresh, duplicate, impossible };
+
+    /// Notes the arrival of frame `seq`.
+    [[nodiscard]] Arrival arrived(std::uint32_t seq);
+
+    /// Hands an ordered frame up in its turn: calls `up(header, body)` for it and for those it was the last to hold up.
+    /// A frame before its turn is copied and kept. False when its number is impossible.
+    template <typename Up>
+    [[nodiscard]] bool in_order(const FrameHeader& header, std::span<const std::byte> body, Up up);
+
+    // --- Acknowledging -----------------------------------------------------------------------------------------------
+
+    /// Every frame before this one has arrived.
+    [[nodiscard]] std::uint32_t ack() const noexcept { return received_.base(); }
+    /// Frames beyond ack() that have arrived, as bits; the bytes used of `sack`.
+    [[nodiscard]] std::size_t write_sack(std::span<std::byte, max_sack_bytes> sack) const noexcept;
+
+private:
+    [[nodiscard]] bool hold(const FrameHeader& header, std::span<const std::byte> body);
+
+    FramePool& pool_;
+    SequenceRing<Frame*> sent_;           // from the oldest unacknowledged frame
+    std::uint32_t next_seq_ = 0;
+    std::uint32_t next_order_ = 0;
+
+    SequenceRing<std::uint8_t> received_;  // from the oldest missing frame
+    std::uint32_t highest_ = 0;           // one beyond the highest frame seen
+    std::uint32_t expected_order_ = 0;
+    std::uint32_t held_count_ = 0;
+    SequenceRing<Frame*> held_;           // copies of ordered frames before their turn
+};
+
+template <typename Release>
+bool Session::acknowledged(std::uint32_t ack, std::span<const std::byte> sack, Release release) {
+    const auto done = ack - sent_.base();
+    const auto outstanding = next_seq_ - sent_.base();
+    if (done > outstanding) return done > ~std::uint32_t{0} / 2;  // an old one, overtaken on another link, is fine
+    for (std::uint32_t i = 0; i < done; ++i) {
+        Frame* frame = sent_.get(sent_.base());
+        sent_.pop();
+        if (frame != nullptr) release(*frame);
+    }
+    for (std::uint32_t i = 0; i < sack.size() * 8; ++i) {
+        if ((static_cast<unsigned>(sack[i / 8]) >> (i % 8) & 1U) == 0) continue;
+        if (ack + i - sent_.base() >= next_seq_ - sent_.base()) return false;
+        auto& slot = sent_.at(ack + i);
+        if (slot != nullptr) release(*std::exchange(slot, nullptr));
+    }
+    while (sent_.base() != next_seq_ && sent_.get(sent_.base()) == nullptr) sent_.pop();
+    return true;
+}
+
+template <typename Visit>
+void Session::for_each_unacknowledged(Visit visit) {
+    for (auto seq = sent_.base(); seq != next_seq_; ++seq) {
+        if (Frame* frame = sent_.get(seq); frame != nullptr) visit(*frame);
+    }
+}
+
+template <typename Up>
+bool Session::in_order(const FrameHeader& header, std::span<const std::byte> body, Up up) {
+    const auto distance = header.order - expected_order_;
+    if (distance >= window) return false;
+    if (distance > 0) return hold(header, body);
+    ++expected_order_;
+    held_.pop();
+    up(header, body);
+    while (held_count_ > 0 && held_.get(expected_order_) != nullptr) {
+        Frame* next = held_.get(expected_order_);
+        held_.pop();
+        ++expected_order_;
+        --held_count_;
+        up(*parse_header({next->data(), next->bytes}),
+           std::span<const std::byte>(next->data() + FrameHeader::size, next->bytes - FrameHeader::size));
+        pool_.give(next);
+    }
+    return true;
+}
+
+}  // namespace railmux::rails

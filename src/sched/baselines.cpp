@@ -1,0 +1,86 @@
+#include "sched/baselines.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <railmux/error.hpp>
+
+namespace railmux::sched {
+
+namespace {
+
+/// Weight in Mbit/s: fine enough to tell rails apart, small enough that a product with a message size fits 64 bits.
+std::uint64_t weight(const Candidate& candidate) noexcept {
+    return std::max<std::uint64_t>(candidate.speed_bps / 1'000'000, 1);
+}
+
+bool speeds_known(std::span<const Candidate> candidates) noexcept {
+    return std::all_of(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.speed_bps != 0; });
+}
+
+/// Shares in proportion to the weights; what rounding leaves over goes to the first candidate.
+template <typename Weight>
+void split_by(std::span<const Candidate> candidates, std::uint64_t bytes, std::span<std::uint64_t> shares,
+              Weight weight_of) noexcept {
+    std::uint64_t total = 0;
+    for (const auto& candidate : candidates) total += weight_of(candidate);
+    std::uint64_t given = 0;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        // Dividing first keeps the product within 64 bits; the remainder carries what that loses.
+        const auto w = weight_of(candidates[i]);
+        shares[i] = bytes / total * w + bytes % total * w / total;
+        given += shares[i];
+    }
+    shares[0] += bytes - given;
+}
+
+}  // namespace
+
+std::size_t Fixed::choose(std::span<const Candidate>, std::uint64_t, base::Nanoseconds) noexcept { return 0; }
+
+void Fixed::split(std::span<const Candidate>, std::uint64_t bytes, base::Nanoseconds,
+                  std::span<std::uint64_t> shares) noexcept {
+    std::fill(shares.begin(), shares.end(), 0);
+    shares[0] = bytes;
+}
+
+std::size_t RoundRobin::choose(std::span<const Candidate> candidates, std::uint64_t, base::Nanoseconds) noexcept {
+    return turn_++ % candidates.size();
+}
+
+void RoundRobin::split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds,
+                       std::span<std::uint64_t> shares) noexcept {
+    split_by(candidates, bytes, shares, [](const Candidate&) { return std::uint64_t{1}; });
+}
+
+std::size_t WeightedRoundRobin::choose(std::span<const Candidate> candidates, std::uint64_t,
+                                       base::Nanoseconds) noexcept {
+    const bool known = speeds_known(candidates);
+    std::int64_t total = 0;
+    std::size_t best = 0;
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        const auto w = known ? static_cast<std::int64_t>(weight(candidates[i])) : 1;
+        auto& credit = credit_[candidates[i].rail];
+        credit += w;
+        total += w;
+        if (credit > credit_[candidates[best].rail]) best = i;
+    }
+    credit_[candidates[best].rail] -= total;
+    return best;
+}
+
+void WeightedRoundRobin::split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds,
+                               std::span<std::uint64_t> shares) noexcept {
+    const bool known = speeds_known(candidates);
+    split_by(candidates, bytes, shares, [known](const Candidate& c) { return known ? weight(c) : std::uint64_t{1}; });
+}
+
+std::unique_ptr<Policy> make_policy(std::string_view name, std::size_t rails) {
+    if (name == "fixed") return std::make_unique<Fixed>();
+    if (name == "round_robin") return std::make_unique<RoundRobin>();
+    if (name == "weighted_round_robin") return std::make_unique<WeightedRoundRobin>(rails);
+    throw Error(ErrorCode::invalid_config, "unknown policy '" + std::string(name) + "'",
+                "use fixed, round_robin or weighted_round_robin");
+}
+
+}  // namespace railmux::sched

@@ -1,0 +1,52 @@
+// The baselines: policies without a model, kept so that anyone can compare.
+//
+// Threads and lifetime: as Policy.
+#pragma once
+
+#include <vector>
+
+#include "sched/policy.hpp"
+
+namespace railmux::sched {
+
+/// Everything over the first candidate: the fastest rail as the rail manager orders them.
+class Fixed final : public Policy {
+public:
+    [[nodiscard]] std::string_view name() const noexcept override { return "fixed"; }
+    [[nodiscard]] std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
+                                     base::Nanoseconds now) noexcept override;
+    void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
+               std::span<std::uint64_t> shares) noexcept override;
+};
+
+/// One message to each rail in turn; large messages in equal parts.
+class RoundRobin final : public Policy {
+public:
+    [[nodiscard]] std::string_view name() const noexcept override { return "round_robin"; }
+    [[nodiscard]] std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
+                                     base::Nanoseconds now) noexcept override;
+    void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
+               std::span<std::uint64_t> shares) noexcept override;
+
+private:
+    std::size_t turn_ = 0;
+};
+
+/// Rails take turns in proportion to their link speed, smoothly: the rail with the largest credit goes next (the
+/// "smooth weighted round robin" of nginx). Equal weights while any speed is unknown. Weights count messages; bytes
+/// follow because every message of a burst has about the same size, which is exactly this baseline's weakness.
+class WeightedRoundRobin final : public Policy {
+public:
+    explicit WeightedRoundRobin(std::size_t rails) : credit_(rails, 0) {}
+
+    [[nodiscard]] std::string_view name() const noexcept override { return "weighted_round_robin"; }
+    [[nodiscard]] std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
+                                     base::Nanoseconds now) noexcept override;
+    void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
+               std::span<std::uint64_t> shares) noexcept override;
+
+private:
+    std::vector<std::int64_t> credit_;  // by local rail
+};
+
+}  // namespace railmux::sched
