@@ -21,10 +21,10 @@ constexpr std::string_view from_environment = "environment";
 constexpr std::string_view from_api = "api";
 
 [[noreturn]] void unknown_parameter(std::string_view where, std::string_view name) {
-    throw Error(ErrorCode::invalid_config,
-                fmt::format("{}unknown parameter \"{}\"{}", where, name,
-                            base::did_you_mean(name, base::parameter_names())),
-                "`railmux info --config` lists them all");
+    throw Error(
+        ErrorCode::invalid_config,
+        fmt::format("{}unknown parameter \"{}\"{}", where, name, base::did_you_mean(name, base::parameter_names())),
+        "`railmux info --config` lists them all");
 }
 
 // The index of a parameter the program itself asks for.
@@ -90,7 +90,8 @@ void Config::read_file(const std::string& path) {
         const bool outranked = source == from_environment || source == from_api;
         const auto value = base::trim(text.substr(equals + 1));
         if (outranked) {
-            static_cast<void>(base::check_value(base::parameter_table()[*index], value, fmt::format("{}: {}", where, name)));
+            static_cast<void>(
+                base::check_value(base::parameter_table()[*index], value, fmt::format("{}: {}", where, name)));
         } else {
             assign(*index, value, "file " + where);
         }
@@ -106,8 +107,8 @@ void Config::read_environment() {
             assign(index, value, std::string(from_environment));
             continue;
         }
-        warnings_.push_back(fmt::format("unknown variable {}{} is ignored", name,
-                                        base::did_you_mean(name, known_variables)));
+        warnings_.push_back(
+            fmt::format("unknown variable {}{} is ignored", name, base::did_you_mean(name, known_variables)));
     }
 }
 
@@ -125,7 +126,9 @@ void Config::assign(std::size_t index, std::string_view value, std::string sourc
     values_[index] = {std::string(value), number, std::move(source)};
 }
 
-std::string Config::text(std::string_view name) const { return values_[known(name)].text; }
+std::string Config::text(std::string_view name) const {
+    return values_[known(name)].text;
+}
 
 std::uint64_t Config::number(std::string_view name) const {
     const auto index = known(name);

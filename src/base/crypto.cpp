@@ -48,13 +48,14 @@ Digest hmac_sha256(std::span<const std::byte> key, std::initializer_list<std::sp
     const std::unique_ptr<EVP_MAC, FreeMac> mac(EVP_MAC_fetch(nullptr, "HMAC", nullptr));
     const std::unique_ptr<EVP_MAC_CTX, FreeMac> context(mac ? EVP_MAC_CTX_new(mac.get()) : nullptr);
     std::array<char, 7> hash{"SHA256"};
-    const std::array<OSSL_PARAM, 2> settings{
-        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, hash.data(), 0), OSSL_PARAM_construct_end()};
+    const std::array<OSSL_PARAM, 2> settings{OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, hash.data(), 0),
+                                             OSSL_PARAM_construct_end()};
     bool good = context && EVP_MAC_init(context.get(), octets(key), key.size(), settings.data()) == 1;
     for (const auto part : parts) good = good && EVP_MAC_update(context.get(), octets(part), part.size()) == 1;
     Digest digest{};
     std::size_t size = 0;
-    good = good && EVP_MAC_final(context.get(), reinterpret_cast<unsigned char*>(digest.data()), &size, digest.size()) == 1;
+    good = good &&
+           EVP_MAC_final(context.get(), reinterpret_cast<unsigned char*>(digest.data()), &size, digest.size()) == 1;
     if (!good || size != digest.size()) throw Error(ErrorCode::system, "the crypto library has no HMAC-SHA256");
     return digest;
 }

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cstdlib>
 #include <string_view>
 
@@ -23,14 +22,6 @@ std::vector<std::pair<std::string, std::string>> variables(std::string_view pref
         found.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     }
     return found;
-}
-
-std::string host_name() {
-    std::array<char, 256> buffer{};
-    if (gethostname(buffer.data(), buffer.size() - 1) != 0) return "localhost";
-    const std::string_view name(buffer.data());
-    const auto label = name.substr(0, name.find('.'));
-    return label.empty() ? "localhost" : std::string(label);
 }
 
 }  // namespace railmux::base

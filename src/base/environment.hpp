@@ -18,7 +18,4 @@ namespace railmux::base {
 /// All set variables whose name starts with `prefix`, as name and value.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables(std::string_view prefix);
 
-/// This machine's name, up to the first dot; "localhost" when it has none.
-[[nodiscard]] std::string host_name();
-
 }  // namespace railmux::base

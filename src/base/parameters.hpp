@@ -21,10 +21,10 @@ enum class ParameterType { bytes, count, duration, flag, choice, selector, ports
 struct ParameterSpec {
     std::string_view name;
     ParameterType type = ParameterType::text;
-    std::string_view unit;           // what a plain number counts; empty where there is none
+    std::string_view unit{};         // what a plain number counts; empty where there is none
     std::string_view default_value;  // as a user would write it
     std::string_view help;           // one line
-    std::string_view choices;        // choice: the words, separated by |
+    std::string_view choices{};      // choice: the words, separated by |
     std::uint64_t at_least = 0;      // bytes, count, duration (in nanoseconds)
     std::uint64_t at_most = std::numeric_limits<std::uint64_t>::max();
 };

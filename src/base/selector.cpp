@@ -16,8 +16,9 @@ namespace railmux::base {
 namespace {
 
 [[noreturn]] void refuse(std::string_view item, std::string_view why) {
-    throw Error(ErrorCode::invalid_config, fmt::format("selector item \"{}\" {}", item, why),
-                "write names, globs (eth*), addresses or networks (10.77.0.0/16), separated by commas, ^ in front excludes");
+    throw Error(
+        ErrorCode::invalid_config, fmt::format("selector item \"{}\" {}", item, why),
+        "write names, globs (eth*), addresses or networks (10.77.0.0/16), separated by commas, ^ in front excludes");
 }
 
 // Something that can only be meant as an address: a digits-and-dots word, or anything with "::".
@@ -90,12 +91,10 @@ bool Selector::parse_network(std::string_view text, Network& network) {
 bool Selector::contains(const Network& network, std::string_view address) {
     Network one;
     if (!parse_network(address.substr(0, address.find_first_of("/%")), one)) return false;
-    return one.family == network.family &&
-           same_prefix(one.address.data(), network.address.data(), network.prefix_bits);
+    return one.family == network.family && same_prefix(one.address.data(), network.address.data(), network.prefix_bits);
 }
 
-bool Selector::matches(const Item& item, std::span<const std::string> names,
-                       std::span<const std::string> addresses) {
+bool Selector::matches(const Item& item, std::span<const std::string> names, std::span<const std::string> addresses) {
     if (const auto* name = std::get_if<Name>(&item.what)) {
         return std::find(names.begin(), names.end(), name->text) != names.end();
     }

@@ -50,7 +50,8 @@ private:
         auto owner = std::thread::id{};
         // Relaxed: the guard must not create the ordering whose absence a race detector should see.
         if (!owner_.compare_exchange_strong(owner, self, std::memory_order_relaxed) && owner != self) {
-            std::fputs("railmux: two threads in one object at the same time; see the thread rule in its header\n", stderr);
+            std::fputs("railmux: two threads in one object at the same time; see the thread rule in its header\n",
+                       stderr);
             std::abort();
         }
         ++depth_;
