@@ -108,7 +108,7 @@ void Config::read_environment() {
             continue;
         }
         warnings_.push_back(
-            fmt::format("unknown variable {}{} is ignored", name, base::did_you_mean(name, known_variables)));
+            fmt::format("unknown variable {} is ignored{}", name, base::did_you_mean(name, known_variables)));
     }
 }
 
