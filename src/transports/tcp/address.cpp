@@ -1,0 +1,150 @@
+#include "transports/tcp/address.hpp"
+
+#include <arpa/inet.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cstring>
+#include <fstream>
+#include <functional>
+
+#include "base/bytes.hpp"
+#include "transports/tcp/netlink.hpp"
+
+namespace railmux::transports::tcp {
+
+namespace {
+constexpr std::uint8_t version = 1;
+constexpr std::size_t max_endpoints = 8;
+}  // namespace
+
+std::string Endpoint::text() const {
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    ::inet_ntop(family, &bytes, text.data(), text.size());
+    const std::string host = text.data();
+    return (family == AF_INET6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+}
+
+socklen_t Endpoint::to_sockaddr(sockaddr_storage& storage) const noexcept {
+    storage = {};
+    if (family == AF_INET) {
+        auto& v4 = reinterpret_cast<sockaddr_in&>(storage);
+        v4.sin_family = AF_INET;
+        v4.sin_port = htons(port);
+        std::memcpy(&v4.sin_addr, &bytes, sizeof v4.sin_addr);
+        return sizeof v4;
+    }
+    auto& v6 = reinterpret_cast<sockaddr_in6&>(storage);
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(port);
+    v6.sin6_addr = bytes;
+    return sizeof v6;
+}
+
+Endpoint Endpoint::from_sockaddr(const sockaddr_storage& storage) noexcept {
+    Endpoint endpoint;
+    endpoint.family = storage.ss_family;
+    if (storage.ss_family == AF_INET) {
+        const auto& v4 = reinterpret_cast<const sockaddr_in&>(storage);
+        endpoint.port = ntohs(v4.sin_port);
+        std::memcpy(&endpoint.bytes, &v4.sin_addr, sizeof v4.sin_addr);
+    } else {
+        const auto& v6 = reinterpret_cast<const sockaddr_in6&>(storage);
+        endpoint.port = ntohs(v6.sin6_port);
+        endpoint.bytes = v6.sin6_addr;
+    }
+    return endpoint;
+}
+
+std::vector<std::byte> RailAddress::encode() const {
+    base::Writer out;
+    out.write(version).write(host).write(static_cast<std::uint8_t>(loopback ? 1 : 0));
+    out.write(static_cast<std::uint8_t>(endpoints.size()));
+    for (const auto& endpoint : endpoints) {
+        out.write(static_cast<std::uint8_t>(endpoint.family == AF_INET ? 4 : 6)).write(endpoint.prefix);
+        out.write(endpoint.port).append(std::as_bytes(std::span(&endpoint.bytes, 1)));
+    }
+    return std::move(out).take();
+}
+
+std::optional<RailAddress> RailAddress::parse(std::span<const std::byte> bytes) {
+    base::Reader in(bytes);
+    RailAddress address;
+    if (in.read<std::uint8_t>() != version) return std::nullopt;
+    address.host = in.read<std::uint64_t>();
+    const auto loopback = in.read<std::uint8_t>();
+    const std::size_t count = in.read<std::uint8_t>();
+    if (!in.ok() || loopback > 1 || count > max_endpoints) return std::nullopt;
+    address.loopback = loopback == 1;
+    for (std::size_t i = 0; i < count; ++i) {
+        Endpoint endpoint;
+        const auto family = in.read<std::uint8_t>();
+        endpoint.family = family == 4 ? AF_INET : AF_INET6;
+        endpoint.prefix = in.read<std::uint8_t>();
+        endpoint.port = in.read<std::uint16_t>();
+        const auto part = in.take(sizeof endpoint.bytes);
+        if (!in.ok() || (family != 4 && family != 6) || endpoint.prefix > (family == 4 ? 32 : 128)) return std::nullopt;
+        std::memcpy(&endpoint.bytes, part.data(), sizeof endpoint.bytes);
+        address.endpoints.push_back(endpoint);
+    }
+    if (!in.done()) return std::nullopt;
+    return address;
+}
+
+std::uint64_t host_identity() {
+    std::string text;
+    std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
+    struct stat status {};
+    if (::stat("/proc/self/ns/net", &status) == 0) text += " " + std::to_string(status.st_ino);
+    // FNV-1a: stable between builds, unlike std::hash.
+    std::uint64_t hash = 14695981039346656037ULL;
+    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+    return hash;
+}
+
+bool same_subnet(const Endpoint& a, const Endpoint& b, std::uint8_t prefix) noexcept {
+    if (a.family != b.family) return false;
+    for (unsigned bit = 0; bit < prefix; ++bit) {
+        const auto mask = static_cast<std::uint8_t>(0x80U >> (bit % 8));
+        if (((a.bytes.s6_addr[bit / 8] ^ b.bytes.s6_addr[bit / 8]) & mask) != 0) return false;
+    }
+    return true;
+}
+
+int route_interface(const Endpoint& source, const Endpoint& to) {
+    const std::size_t size = to.family == AF_INET ? 4 : 16;
+    struct {
+        nlmsghdr header;
+        rtmsg route;
+        std::array<std::byte, 64> attributes;
+    } request{};
+    request.header.nlmsg_type = RTM_GETROUTE;
+    request.route.rtm_family = static_cast<unsigned char>(to.family);
+    request.route.rtm_dst_len = static_cast<unsigned char>(size * 8);
+    request.route.rtm_src_len = static_cast<unsigned char>(size * 8);
+    std::size_t used = 0;
+    const auto add = [&](unsigned short type, const in6_addr& address) {
+        const rtattr attribute{static_cast<unsigned short>(RTA_LENGTH(size)), type};
+        std::memcpy(request.attributes.data() + used, &attribute, sizeof attribute);
+        std::memcpy(request.attributes.data() + used + RTA_LENGTH(0), &address, size);
+        used += RTA_SPACE(size);
+    };
+    add(RTA_DST, to.bytes);
+    add(RTA_SRC, source.bytes);
+    request.header.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof(rtmsg)) + used);
+    int interface = 0;
+    Netlink netlink;
+    netlink.ask(request.header, [&](const nlmsghdr& message) {
+        if (message.nlmsg_type != RTM_NEWROUTE) return;
+        const auto* route = static_cast<const std::byte*>(NLMSG_DATA(&message));
+        for_each_attribute(route + NLMSG_ALIGN(sizeof(rtmsg)), message.nlmsg_len - NLMSG_LENGTH(sizeof(rtmsg)),
+                           [&](auto type, auto bytes) {
+                               if (type == RTA_OIF && bytes.size() >= sizeof interface) {
+                                   std::memcpy(&interface, bytes.data(), sizeof interface);
+                               }
+                           });
+    });
+    return interface;
+}
+
+}  // namespace railmux::transports::tcp

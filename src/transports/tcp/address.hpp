@@ -1,0 +1,50 @@
+// RailAddress: where a tcp rail listens, as other processes are told: which host, which addresses and ports.
+//
+// Threads: values.
+// Lifetime: values.
+#pragma once
+
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "transports/tcp/interfaces.hpp"
+
+namespace railmux::transports::tcp {
+
+struct Endpoint {
+    int family = AF_INET;
+    std::uint8_t prefix = 0;
+    std::uint16_t port = 0;
+    in6_addr bytes{};  // IPv4 in the first four
+
+    [[nodiscard]] std::string text() const;  // "10.77.0.1:5000", "[fd77::1]:5000"
+    [[nodiscard]] socklen_t to_sockaddr(sockaddr_storage& storage) const noexcept;
+    [[nodiscard]] static Endpoint from_sockaddr(const sockaddr_storage& storage) noexcept;
+};
+
+struct RailAddress {
+    std::uint64_t host = 0;  // see host_identity
+    bool loopback = false;
+    std::vector<Endpoint> endpoints;
+
+    [[nodiscard]] std::vector<std::byte> encode() const;
+    /// Nothing when malformed.
+    [[nodiscard]] static std::optional<RailAddress> parse(std::span<const std::byte> bytes);
+};
+
+/// Tells hosts apart even where addresses do not (every host has 127.0.0.1, many the same docker0): made of the kernel's
+/// boot id and the network namespace, so two containers of one machine are two hosts.
+[[nodiscard]] std::uint64_t host_identity();
+
+/// Whether both are of one family and agree in the first `prefix` bits.
+[[nodiscard]] bool same_subnet(const Endpoint& a, const Endpoint& b, std::uint8_t prefix) noexcept;
+
+/// The interface by which packets from `source` to `to` would leave; 0 when the kernel has no route.
+[[nodiscard]] int route_interface(const Endpoint& source, const Endpoint& to);
+
+}  // namespace railmux::transports::tcp

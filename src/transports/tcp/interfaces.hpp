@@ -1,0 +1,51 @@
+// Interfaces: what the kernel says of each network interface, and whether it makes a rail.
+//
+// Judged by the kernel's link kind, never by name: what leads to containers, tunnels or nowhere is off by default.
+// Threads: pure functions; each call asks the kernel anew.
+// Lifetime: values.
+#pragma once
+
+#include <netinet/in.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace railmux::transports::tcp {
+
+/// An address of an interface, as 16 bytes: IPv4 in the first four.
+struct InterfaceAddress {
+    int family = AF_INET;
+    std::uint8_t prefix = 0;
+    in6_addr bytes{};
+    bool link_local = false;
+
+    [[nodiscard]] std::string text() const;  // without the prefix
+};
+
+struct Interface {
+    std::string name;
+    int index = 0;
+    std::string kind;      // IFLA_INFO_KIND, "loopback", or "ethernet" for what has none
+    bool up = false;
+    bool carrier = false;
+    bool loopback = false;
+    std::string master;    // enslaved to
+    std::string master_kind;
+    std::vector<InterfaceAddress> addresses;
+    std::uint64_t speed_bps = 0;
+    int numa_node = -1;
+
+    /// Why it should not be used unless asked for by name; empty if nothing speaks against it.
+    [[nodiscard]] std::string doubt() const;
+    /// Why it cannot be used at all; empty if it can.
+    [[nodiscard]] std::string obstacle() const;
+};
+
+/// All interfaces of this network namespace. Throws Error(system).
+[[nodiscard]] std::vector<Interface> list_interfaces();
+
+/// Bytes the interface has sent, by its own counter; 0 when it does not tell.
+[[nodiscard]] std::uint64_t bytes_sent_by(const std::string& interface);
+
+}  // namespace railmux::transports::tcp

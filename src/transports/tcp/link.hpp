@@ -1,0 +1,93 @@
+// Link: one TCP connection of a rail: its greeting, what it still has to write, and where it stands in the stream it reads.
+//
+// Threads and lifetime: part of its rail.
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/file_descriptor.hpp"
+#include "transports/tcp/wire.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::transports::tcp {
+
+inline constexpr std::size_t max_segments = 16;
+
+enum class LinkPhase : std::uint8_t {
+    free,
+    connecting,      // waiting for the socket to connect
+    awaiting_reply,  // hello sent
+    greeting,        // accepted; waiting for the hello
+    requested,       // hello handed up; waiting for accept or refuse
+    up,
+};
+
+/// A work of which the socket has taken only a part. At most one a link: the next is refused until this one is written.
+struct PartialWork {
+    std::uint64_t cookie = 0;
+    std::size_t left = 0;  // bytes not yet written; 0: there is none
+    std::size_t at = 0;    // first iovec with something left
+    std::size_t count = 0;
+    std::array<std::byte, StreamHeader::max_size> header;
+    std::array<iovec, max_segments + 1> pieces;
+
+    /// `written` more bytes are on their way.
+    void advance(std::size_t written) noexcept;
+};
+
+/// Where the reader stands: between works, or inside the bytes of a put.
+struct ReadState {
+    std::size_t put_left = 0;            // bytes of a put still to come
+    std::byte* put_place = nullptr;      // where they go; nullptr: nowhere
+    std::uint64_t put_region = 0;        // id of the region, to stop when it is dropped
+    bool notify = false;
+    std::uint32_t immediate = 0;
+    std::vector<std::byte> carry;        // the beginning of a work, of which the rest has not come yet
+};
+
+struct Link {
+    LinkPhase phase = LinkPhase::free;
+    LinkId id;
+    base::FileDescriptor socket;
+    bool same_host = false;   // its bytes never leave by the interface
+    bool wants_write = false;  // in the epoll set
+    std::uint16_t undone = 0;  // works accepted whose `done` has not been handed out
+    bool complained = false;   // about puts to nowhere
+    PartialWork partial;
+    ReadState read;
+    std::uint64_t last_received = 0;  // poll number
+
+    struct Setup {  // until up
+        std::vector<std::byte> outgoing;  // hello
+        std::array<std::byte, Greeting::size + Greeting::max_body> incoming;
+        std::size_t received = 0;
+        base::Nanoseconds since = 0;
+    };
+    std::unique_ptr<Setup> setup;
+    std::string label;
+};
+
+inline void PartialWork::advance(std::size_t written) noexcept {
+    left -= written;
+    while (written > 0) {
+        auto& piece = pieces[at];
+        if (written < piece.iov_len) {
+            piece.iov_base = static_cast<std::byte*>(piece.iov_base) + written;
+            piece.iov_len -= written;
+            return;
+        }
+        written -= piece.iov_len;
+        ++at;
+    }
+}
+
+}  // namespace railmux::transports::tcp

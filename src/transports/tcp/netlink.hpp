@@ -1,0 +1,39 @@
+// Netlink: questions to the kernel about interfaces and routes, and its news about them.
+//
+// Threads: one thread at a time per object.
+// Lifetime: owns its socket.
+#pragma once
+
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+
+#include <cstddef>
+#include <functional>
+#include <span>
+
+#include "base/file_descriptor.hpp"
+
+namespace railmux::transports::tcp {
+
+class Netlink {
+public:
+    /// Joins the multicast `groups` (RTMGRP_*), 0 for questions only. Throws Error(system).
+    explicit Netlink(unsigned groups = 0);
+
+    using Handler = std::function<void(const nlmsghdr&)>;
+    /// Sends one request and hands every answer to `handler`. False when the kernel answers with an error (errno).
+    bool ask(nlmsghdr& request, const Handler& handler);
+    /// Hands over what has been announced since; never blocks.
+    void news(const Handler& handler);
+
+    [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
+
+private:
+    base::FileDescriptor socket_;
+};
+
+/// The attributes of a message or of a nested attribute; `visit(type, bytes)` for each.
+void for_each_attribute(const void* from, std::size_t bytes,
+                        const std::function<void(unsigned short, std::span<const std::byte>)>& visit);
+
+}  // namespace railmux::transports::tcp

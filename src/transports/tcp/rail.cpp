@@ -1,0 +1,251 @@
+#include "transports/tcp/rail.hpp"
+
+#include <linux/sockios.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace railmux::transports::tcp {
+
+namespace {
+
+void add_to_epoll(int epoll, int descriptor, std::uint32_t tag, std::uint32_t what = EPOLLIN) {
+    epoll_event event{};
+    event.events = what;
+    event.data.u32 = tag;
+    ::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+}  // namespace
+
+Rail::Rail(std::string name, const Interface& interface, std::vector<Endpoint> endpoints, const SocketOptions& options,
+           base::Logger& log)
+    : options_(options),
+      log_(log),
+      interface_(interface.name),
+      interface_index_(interface.index),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      netlink_(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR),
+      staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)) {
+    if (!epoll_.valid()) {
+        throw Error(ErrorCode::system, std::string("no descriptor to wait on: ") + std::strerror(errno),
+                    "raise the limit of open files (ulimit -n)");
+    }
+    traits_ = {.name = std::move(name),
+               .max_frame = max_frame,
+               .max_hello = 64,
+               .max_reply = Greeting::max_body,
+               .max_segments = max_segments,
+               .tx_depth = tx_depth,
+               .max_put = max_put,
+               .put = true,
+               .notify = true,
+               .events = true,
+               .ordered = true,
+               .numa_node = interface.numa_node,
+               .speed_bps = interface.speed_bps};
+    address_.host = host_identity();
+    address_.loopback = interface.loopback;
+    for (const auto& endpoint : endpoints) {
+        listeners_.push_back(listen_on(endpoint, options_));
+        address_.endpoints.push_back(listeners_.back().endpoint);
+        add_to_epoll(epoll_.get(), listeners_.back().socket.get(),
+                     listener_tag + static_cast<std::uint32_t>(listeners_.size() - 1));
+    }
+    encoded_address_ = address_.encode();
+    add_to_epoll(epoll_.get(), netlink_.descriptor(), netlink_tag);
+    counter_at_start_ = bytes_sent_by(interface_);
+    dones_.reserve(1024);
+}
+
+Rail::~Rail() = default;
+
+Reachability Rail::reach(std::span<const std::byte> bytes) const {
+    const auto remote = RailAddress::parse(bytes);
+    if (!remote) return {Reach::never, "its address is malformed"};
+    const bool same_host = remote->host == address_.host;
+    if (address_.loopback || remote->loopback) {
+        if (address_.loopback && remote->loopback && same_host) return {Reach::direct, "loopback of this host"};
+        return {Reach::never, "loopback does not leave the host"};
+    }
+    if (same_host) return {Reach::fallback, "the same host"};
+    Reachability best{Reach::never, "no address family in common"};
+    for (const auto& ours : address_.endpoints) {
+        for (const auto& theirs : remote->endpoints) {
+            if (ours.family != theirs.family) continue;
+            const auto leaves_by = route_interface(ours, theirs);
+            const bool near = same_subnet(ours, theirs, ours.prefix);
+            if (leaves_by == interface_index_) {
+                const auto level = near ? Reach::direct : Reach::routed;
+                if (level > best.reach) best = {level, near ? "the same subnet" : "a route over " + interface_};
+            } else if (best.reach == Reach::never) {
+                const auto host = ours.text().substr(0, ours.text().rfind(':'));
+                best.why = leaves_by == 0 ? "no route to " + theirs.text()
+                                          : fmt::format("packets from {} to {} leave by another interface", host,
+                                                        theirs.text());
+                if (leaves_by != 0 && near) {
+                    const auto table = 100 + interface_index_;
+                    best.why += fmt::format(
+                        "; two interfaces in one subnet need: ip rule add from {0} table {1}; ip route add {0}/{2} dev {3} "
+                        "src {0} table {1}; sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
+                        host, table, ours.prefix, interface_);
+                }
+            }
+        }
+    }
+    return best;
+}
+
+// --- Links -----------------------------------------------------------------------------------------------------------
+
+Link& Rail::new_link(base::FileDescriptor socket, LinkPhase phase) {
+    std::uint32_t index = 0;
+    if (free_links_.empty()) {
+        index = static_cast<std::uint32_t>(links_.size());
+        links_.emplace_back();
+    } else {
+        index = free_links_.back();
+        free_links_.pop_back();
+    }
+    Link& link = links_[index];
+    const auto generation = link.id.generation + 1;
+    link = Link{};
+    link.id = {index, generation};
+    link.phase = phase;
+    link.socket = std::move(socket);
+    link.setup = std::make_unique<Link::Setup>();
+    if (link.socket.valid()) add_to_epoll(epoll_.get(), link.socket.get(), index);
+    return link;
+}
+
+Link* Rail::find(LinkId id) noexcept {
+    if (id.index >= links_.size()) return nullptr;
+    Link& link = links_[id.index];
+    return link.id == id && link.phase != LinkPhase::free ? &link : nullptr;
+}
+
+void Rail::watch(Link& link, bool write) {
+    if (link.wants_write == write) return;
+    link.wants_write = write;
+    if (link.phase == LinkPhase::up) writers_ += write ? 1 : ~std::uint32_t{0};
+    epoll_event event{};
+    event.events = write ? EPOLLIN | EPOLLOUT : EPOLLIN;
+    event.data.u32 = link.id.index;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, link.socket.get(), &event);
+}
+
+void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> reply) {
+    const auto phase = std::exchange(link.phase, LinkPhase::free);
+    if (link.wants_write && phase == LinkPhase::up) --writers_;
+    if (link.partial.left > 0) dones_.push_back({link.id, link.partial.cookie, WorkStatus::link_lost});
+    link.partial.left = 0;
+    if (staging_link_ == link.id.index) staging_at_ = staging_end_;
+    link.read = {};
+    if (phase == LinkPhase::greeting) {  // a stranger: nobody above has heard of it
+        --strangers_;
+        log_.warning("rail {}: {} closed: {}", traits_.name, link.label, cause);
+        retired_.push_back(link.id.index);
+    } else if (phase == LinkPhase::requested &&
+               std::any_of(slow_.begin(), slow_.end(), [&](const Slow& slow) { return slow.event.link == link.id; })) {
+        std::erase_if(slow_, [&](const Slow& slow) { return slow.event.link == link.id; });
+        retired_.push_back(link.id.index);
+    } else {
+        slow_.push_back({.event = {.kind = EventKind::link_down, .link = link.id},
+                         .text = std::string(cause),
+                         .data = {reply.begin(), reply.end()}});
+    }
+    link.setup.reset();
+    link.socket.reset();  // leaves the epoll set by itself
+}
+
+void Rail::disconnect(LinkId id) {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    if (Link* link = find(id); link != nullptr) kill(*link, "closed here");
+}
+
+std::string Rail::describe(LinkId id) const {
+    return id.index < links_.size() ? links_[id.index].label : std::string("?");
+}
+
+base::Result<Region> Rail::add_region(std::span<std::byte> memory, Access access) {
+    return regions_.add(memory, access);
+}
+
+void Rail::drop_region(const Region& region) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    regions_.drop(region);
+    for (auto& link : links_) {
+        if (link.read.put_left == 0 || link.read.put_region != region.key.id) continue;
+        link.read.put_place = nullptr;  // the rest goes nowhere
+        link.read.notify = false;
+    }
+}
+
+// --- The interface itself --------------------------------------------------------------------------------------------
+
+void Rail::rail_down(std::string_view cause) {
+    if (std::exchange(down_, true)) return;
+    for (auto& link : links_) {
+        if (link.phase != LinkPhase::free) kill(link, cause);
+    }
+    listeners_.clear();
+    slow_.push_back({.event = {.kind = EventKind::rail_down}, .text = std::string(cause)});
+}
+
+void Rail::read_netlink() {
+    bool changed = false;
+    netlink_.news([&](const nlmsghdr& message) {
+        const bool link = message.nlmsg_type == RTM_NEWLINK || message.nlmsg_type == RTM_DELLINK;
+        const int index = link ? static_cast<const ifinfomsg*>(NLMSG_DATA(&message))->ifi_index
+                               : static_cast<int>(static_cast<const ifaddrmsg*>(NLMSG_DATA(&message))->ifa_index);
+        changed = changed || index == interface_index_;
+    });
+    if (!changed || down_) return;
+    for (const auto& interface : list_interfaces()) {
+        if (interface.index != interface_index_) continue;
+        if (!interface.up) {
+            rail_down("interface " + interface_ + " was taken down");
+            return;
+        }
+        for (const auto& ours : address_.endpoints) {
+            const bool there = std::any_of(interface.addresses.begin(), interface.addresses.end(), [&](const auto& a) {
+                return a.family == ours.family && std::memcmp(&a.bytes, &ours.bytes, sizeof a.bytes) == 0;
+            });
+            if (!there && !interface.loopback) {
+                rail_down("interface " + interface_ + " lost its address " + ours.text());
+                return;
+            }
+        }
+        return;
+    }
+    rail_down("interface " + interface_ + " has vanished");
+}
+
+void Rail::check_counters() {
+    next_check_ = sent_outside_ * 2;
+    const auto counter = bytes_sent_by(interface_);
+    if (counter == 0 || down_) return;
+    // What still waits in the sockets has not left by any interface; half of the rest is a generous margin.
+    std::uint64_t waiting = 0;
+    for (const auto& link : links_) {
+        int queued = 0;
+        if (link.phase == LinkPhase::up && ::ioctl(link.socket.get(), SIOCOUTQ, &queued) == 0) {
+            waiting += static_cast<std::uint64_t>(queued);
+        }
+    }
+    const auto expected = sent_outside_ - std::min(sent_outside_, waiting);
+    if (counter - counter_at_start_ >= expected / 2) return;
+    const auto& ours = address_.endpoints.front();
+    const auto host = ours.text().substr(0, ours.text().rfind(':'));
+    rail_down(fmt::format("its bytes leave by another interface than {0} (by that one's counter): merged with the other "
+                          "rail. To use both: ip rule add from {1} table {2}; ip route add {1}/{3} dev {0} src {1} table "
+                          "{2}; sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
+                          interface_, host, 100 + interface_index_, ours.prefix));
+}
+
+}  // namespace railmux::transports::tcp

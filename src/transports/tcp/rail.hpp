@@ -1,0 +1,166 @@
+// tcp::Rail: the rail of one interface: its listeners, its links, and one epoll set over all of them.
+//
+// Sending: post() writes the headers and payloads of many works with one sendmsg. What the socket does not take stays with
+// the caller, all but the one work it took a part of.
+// Receiving: one staging buffer for all links; a read brings many frames, which are lent out of it until the next poll. The
+// bytes of a put are read straight into their region, with the staging buffer behind them in the same system call.
+// Threads: one engine at a time, as the contract says.
+// Lifetime: closes all its sockets.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/thread_guard.hpp"
+#include "transports/regions.hpp"
+#include "transports/tcp/address.hpp"
+#include "transports/tcp/link.hpp"
+#include "transports/tcp/netlink.hpp"
+#include "transports/tcp/sockets.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::transports::tcp {
+
+class Rail final : public transports::Rail {
+public:
+    /// A rail "tcp:<name>" on `interface` that listens on each of `endpoints` (at most one per family).
+    Rail(std::string name, const Interface& interface, std::vector<Endpoint> endpoints, const SocketOptions& options,
+         base::Logger& log);
+    ~Rail() override;
+
+    [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
+    [[nodiscard]] std::span<const std::byte> address() const noexcept override { return encoded_address_; }
+    [[nodiscard]] Reachability reach(std::span<const std::byte> address) const override;
+
+    [[nodiscard]] LinkId connect(std::span<const std::byte> address, std::span<const std::byte> hello) override;
+    void accept(LinkId link, std::span<const std::byte> reply) override;
+    void refuse(LinkId link, std::span<const std::byte> reply) override;
+    void disconnect(LinkId link) override;
+    [[nodiscard]] std::string describe(LinkId link) const override;
+
+    [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
+    void drop_region(const Region& region) noexcept override;
+
+    [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
+    [[nodiscard]] std::size_t poll(std::span<Event> events) noexcept override;
+    [[nodiscard]] int arm() noexcept override;
+
+private:
+    // Works accepted and not handed out as done, a link: four bursts of 64.
+    static constexpr std::uint16_t tx_depth = 256;
+    static constexpr std::size_t burst = 64;        // works in one system call
+    static constexpr std::size_t small_work = 512;  // bytes; copying these is cheaper than describing them
+    // Read ahead at most this much in one system call: a few largest frames; larger brings nothing (measured).
+    static constexpr std::size_t read_ahead = 128 * 1024;
+    static constexpr std::size_t staging_bytes = 256 * 1024;
+    static constexpr std::uint32_t listener_tag = 0xFFFFFF00U;  // epoll data of listeners and netlink, above any link
+    static constexpr std::uint32_t netlink_tag = 0xFFFFFFFFU;
+
+    struct Slow {  // an event that carries texts or bytes of its own
+        Event event;
+        std::string text;
+        std::vector<std::byte> data;
+    };
+    struct Batch {  // the events of one poll, being filled
+        std::span<Event> events;
+        std::size_t count = 0;
+
+        [[nodiscard]] bool full() const noexcept { return count == events.size(); }
+        Event& next(EventKind kind, LinkId link) noexcept {
+            Event& event = events[count++];
+            event = Event{.kind = kind, .link = link};
+            return event;
+        }
+    };
+
+    // rail.cpp: links
+    Link& new_link(base::FileDescriptor socket, LinkPhase phase);
+    [[nodiscard]] Link* find(LinkId id) noexcept;
+    void watch(Link& link, bool write);
+    void kill(Link& link, std::string_view cause, std::span<const std::byte> reply = {});
+    void report_done(Link& link, std::uint64_t cookie, WorkStatus status);
+    void rail_down(std::string_view cause);
+
+    // greeting.cpp: until a link is up
+    void accept_all(std::size_t listener);
+    void finish_connect(Link& link);
+    void read_greeting(Link& link);
+    void greeted(Link& link, const Greeting& greeting);
+    void send_greeting(Link& link, GreetingKind kind, std::span<const std::byte> body);
+    void expire_strangers();
+
+    // sending.cpp
+    [[nodiscard]] std::size_t write(Link& link, std::span<const Work> works) noexcept;
+    [[nodiscard]] std::size_t gather(std::span<const Work> works, std::size_t& vectors, std::size_t& bytes) noexcept;
+    void keep_partial(Link& link, const Work& work, std::size_t written) noexcept;
+    void write_partial(Link& link) noexcept;
+
+    // receiving.cpp
+    void drain_queues(Batch& batch) noexcept;
+    void poll_hot(Batch& batch) noexcept;
+    void poll_epoll(Batch& batch) noexcept;
+    void receive(Link& link, Batch& batch) noexcept;
+    void advance_put(Link& link, std::size_t bytes);
+    [[nodiscard]] bool room_to_read() const noexcept;
+    void parse(Link& link, Batch& batch) noexcept;
+    [[nodiscard]] bool take_work(Link& link, Batch& batch) noexcept;
+    void begin_put(Link& link, const StreamHeader& header);
+    void carry_rest(Link& link);
+
+    // watching.cpp: the interface itself
+    void read_netlink();
+    void check_counters();
+
+    RailTraits traits_;
+    SocketOptions options_;
+    base::Logger& log_;
+    std::string interface_;
+    int interface_index_ = 0;
+    RailAddress address_;
+    std::vector<std::byte> encoded_address_;
+    std::vector<Listener> listeners_;
+    base::FileDescriptor epoll_;
+    Netlink netlink_;
+    bool down_ = false;
+
+    std::deque<Link> links_;  // stable addresses
+    std::vector<std::uint32_t> free_links_;
+    RegionTable regions_;
+
+    struct Done {
+        LinkId link;
+        std::uint64_t cookie = 0;
+        WorkStatus status = WorkStatus::ok;
+    };
+    std::vector<Done> dones_;          // from done_at_ on, not handed out
+    std::size_t done_at_ = 0;
+    std::deque<Slow> slow_;            // waiting
+    std::deque<Slow> lent_;            // handed out; kept until the next poll
+    std::vector<std::uint32_t> retired_;  // links whose link_down was handed out: free from the next poll on
+
+    std::unique_ptr<std::byte[]> staging_;
+    std::size_t staging_at_ = 0;       // first byte not parsed
+    std::size_t staging_end_ = 0;      // end of what was read
+    std::uint32_t staging_link_ = ~std::uint32_t{0};  // whose bytes those are
+
+    std::vector<std::uint32_t> hot_;   // links that received lately
+    std::size_t next_hot_ = 0;
+    std::uint64_t polls_ = 0;
+    std::uint32_t writers_ = 0;        // links that wait for room in their socket
+    std::uint32_t strangers_ = 0;      // accepted and without a hello yet
+
+    std::uint64_t sent_outside_ = 0;   // bytes given to sockets towards other hosts
+    std::uint64_t next_check_ = 256 * 1024;
+    std::uint64_t counter_at_start_ = 0;
+
+    // Scratch of write(): small works are copied one behind the other, so that the kernel sees one piece, not a hundred.
+    std::array<iovec, burst * 4> vectors_;
+    std::array<std::byte, burst * small_work> gathered_;
+    std::vector<std::vector<std::byte>> spare_carries_;
+    base::ThreadGuard guard_;
+};
+
+}  // namespace railmux::transports::tcp

@@ -1,0 +1,215 @@
+// tcp::Rail: from the socket to the events of poll().
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "transports/tcp/rail.hpp"
+
+namespace railmux::transports::tcp {
+
+namespace {
+// All sockets that are not hot are looked at once in this many polls: a look costs about as much as a read, and whatever
+// comes first on such a socket waits a few microseconds at most.
+constexpr std::uint64_t epoll_period = 16;
+// A link that has not received for this many polls is no longer hot.
+constexpr std::uint64_t hot_polls = 4096;
+constexpr std::size_t most_hot = 4;
+}  // namespace
+
+std::size_t Rail::poll(std::span<Event> events) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    ++polls_;
+    Batch batch{events};
+    lent_.clear();
+    for (const auto index : retired_) free_links_.push_back(index);
+    retired_.clear();
+    drain_queues(batch);
+    if (staging_at_ < staging_end_ && !batch.full()) parse(links_[staging_link_], batch);
+    if (staging_at_ < staging_end_ || batch.full()) return batch.count;  // what is lent stays in place
+    staging_at_ = staging_end_ = 0;
+    poll_hot(batch);
+    if (hot_.empty() || writers_ > 0 || polls_ % epoll_period == 0) poll_epoll(batch);
+    drain_queues(batch);
+    return batch.count;
+}
+
+int Rail::arm() noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    const bool waiting = done_at_ < dones_.size() || !slow_.empty() || staging_at_ < staging_end_;
+    return waiting ? -1 : epoll_.get();
+}
+
+void Rail::drain_queues(Batch& batch) noexcept {
+    while (done_at_ < dones_.size() && !batch.full()) {
+        const auto& done = dones_[done_at_++];
+        auto& event = batch.next(EventKind::done, done.link);
+        event.cookie = done.cookie;
+        event.status = done.status;
+        if (Link* link = find(done.link); link != nullptr && link->undone > 0) --link->undone;
+    }
+    if (done_at_ < dones_.size()) return;  // they come before any link_down
+    dones_.clear();
+    done_at_ = 0;
+    while (!slow_.empty() && !batch.full()) {
+        lent_.push_back(std::move(slow_.front()));
+        slow_.pop_front();
+        auto& slow = lent_.back();
+        slow.event.text = slow.text;
+        slow.event.data = slow.data;
+        batch.events[batch.count++] = slow.event;
+        if (slow.event.kind == EventKind::link_down) retired_.push_back(slow.event.link.index);
+    }
+}
+
+void Rail::poll_hot(Batch& batch) noexcept {
+    const auto count = hot_.size();
+    for (std::size_t i = 0; i < count && !batch.full() && room_to_read(); ++i) {
+        next_hot_ = next_hot_ + 1 < hot_.size() ? next_hot_ + 1 : 0;
+        Link& link = links_[hot_[next_hot_]];
+        if (link.phase == LinkPhase::up) receive(link, batch);
+        if (staging_at_ < staging_end_) return;
+    }
+    std::erase_if(hot_, [&](std::uint32_t index) {
+        return links_[index].phase != LinkPhase::up || polls_ - links_[index].last_received > hot_polls;
+    });
+}
+
+void Rail::poll_epoll(Batch& batch) noexcept {
+    std::array<epoll_event, 32> ready;
+    const auto count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
+    for (int i = 0; i < count; ++i) {
+        const auto tag = ready[static_cast<std::size_t>(i)].data.u32;
+        const auto what = ready[static_cast<std::size_t>(i)].events;
+        if (tag == netlink_tag) {
+            read_netlink();
+        } else if (tag >= listener_tag) {
+            accept_all(tag - listener_tag);
+        } else if (Link& link = links_[tag]; link.phase == LinkPhase::connecting) {
+            finish_connect(link);
+        } else if (link.phase == LinkPhase::awaiting_reply || link.phase == LinkPhase::greeting) {
+            read_greeting(link);
+        } else if (link.phase == LinkPhase::up) {
+            if ((what & EPOLLOUT) != 0) write_partial(link);
+            const bool readable = (what & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
+            if (readable && link.phase == LinkPhase::up && !batch.full() && room_to_read()) receive(link, batch);
+        }
+    }
+    if (strangers_ > 0) expire_strangers();
+}
+
+bool Rail::room_to_read() const noexcept {
+    // A carried beginning and the largest work must fit, whatever is lent in front.
+    return staging_at_ == staging_end_ && staging_bytes - staging_end_ >= 2 * (max_frame + StreamHeader::max_size);
+}
+
+void Rail::receive(Link& link, Batch& batch) noexcept {
+    auto& read = link.read;
+    auto* const start = staging_.get() + staging_end_;
+    const auto carried = read.carry.size();
+    if (carried > 0) std::memcpy(start, read.carry.data(), carried);
+    const auto direct = read.put_place != nullptr ? read.put_left : 0;
+    const auto room = std::min(staging_bytes - staging_end_ - carried, read_ahead);
+    std::array<iovec, 2> vectors{iovec{read.put_place, direct}, iovec{start + carried, room}};
+    const auto got = direct > 0 ? ::readv(link.socket.get(), vectors.data(), 2)
+                                : ::recv(link.socket.get(), start + carried, room, MSG_DONTWAIT);
+    if (got <= 0) {
+        if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
+        kill(link, got == 0 ? "closed by the other side" : std::strerror(errno));
+        return;
+    }
+    if (carried > 0) {
+        read.carry.clear();
+        spare_carries_.push_back(std::move(read.carry));
+        read.carry = {};
+    }
+    if (link.last_received == 0 || polls_ - link.last_received > hot_polls) {
+        if (std::find(hot_.begin(), hot_.end(), link.id.index) == hot_.end() && hot_.size() < most_hot) {
+            hot_.push_back(link.id.index);
+        }
+    }
+    link.last_received = polls_;
+    auto rest = static_cast<std::size_t>(got);
+    if (direct > 0) {
+        const auto placed = std::min(rest, direct);
+        rest -= placed;
+        advance_put(link, placed);
+    }
+    staging_link_ = link.id.index;
+    staging_at_ = staging_end_;
+    staging_end_ += carried + rest;
+    parse(link, batch);
+}
+
+void Rail::parse(Link& link, Batch& batch) noexcept {
+    while (staging_at_ < staging_end_ && !batch.full() && take_work(link, batch)) {
+    }
+}
+
+bool Rail::take_work(Link& link, Batch& batch) noexcept {
+    const std::span<const std::byte> bytes(staging_.get() + staging_at_, staging_end_ - staging_at_);
+    if (auto& read = link.read; read.put_left > 0) {
+        const auto count = std::min(read.put_left, bytes.size());
+        if (read.put_place != nullptr) std::memcpy(read.put_place, bytes.data(), count);
+        staging_at_ += count;
+        advance_put(link, count);
+        return true;
+    }
+    StreamHeader header;
+    const auto parsed = tcp::parse(bytes, header);
+    if (parsed == Parsed::malformed) {
+        kill(link, "it sent bytes that are no railmux stream");
+        return false;
+    }
+    if (parsed == Parsed::incomplete || (header.op == Op::send && bytes.size() < header.size() + header.length)) {
+        carry_rest(link);
+        return false;
+    }
+    staging_at_ += header.size();
+    if (header.op == Op::put) {
+        begin_put(link, header);
+        return true;
+    }
+    batch.next(EventKind::received, link.id).data = bytes.subspan(header.size(), header.length);
+    staging_at_ += header.length;
+    return true;
+}
+
+void Rail::begin_put(Link& link, const StreamHeader& header) {
+    const auto place = regions_.find(header.key, header.offset, header.length, Access::remote_write);
+    auto& read = link.read;
+    read.put_left = header.length;
+    read.put_place = place && header.length > 0 ? place->data() : nullptr;
+    read.put_region = header.key.id;
+    read.notify = place && header.notify;
+    read.immediate = header.immediate;
+    if (!place && !std::exchange(link.complained, true)) {
+        log_.info("rail {}: {} put {} bytes to no open region; discarded", traits_.name, link.label, header.length);
+    }
+    if (header.length == 0) advance_put(link, 0);
+}
+
+void Rail::advance_put(Link& link, std::size_t bytes) {
+    auto& read = link.read;
+    read.put_left -= bytes;
+    if (read.put_place != nullptr) read.put_place += bytes;
+    if (read.put_left > 0) return;
+    read.put_place = nullptr;
+    if (std::exchange(read.notify, false)) {
+        slow_.push_back({.event = {.kind = EventKind::notified, .immediate = read.immediate, .link = link.id}});
+    }
+}
+
+void Rail::carry_rest(Link& link) {
+    if (!spare_carries_.empty()) {
+        link.read.carry = std::move(spare_carries_.back());
+        spare_carries_.pop_back();
+    }
+    link.read.carry.assign(staging_.get() + staging_at_, staging_.get() + staging_end_);
+    // What was carried is not lent: only the bytes in front of it are, and they stay where they are.
+    staging_at_ = staging_end_;
+}
+
+}  // namespace railmux::transports::tcp

@@ -1,0 +1,166 @@
+// tcp::Rail: from post() to the socket.
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "transports/tcp/rail.hpp"
+
+namespace railmux::transports::tcp {
+
+namespace {
+
+std::size_t payload_of(const Work& work) noexcept {
+    std::size_t bytes = 0;
+    for (const auto& segment : work.segments) bytes += segment.size;
+    return bytes;
+}
+
+std::size_t stream_bytes(const Work& work) noexcept {
+    return (work.op == Op::send ? StreamHeader::send_size : StreamHeader::put_size) + payload_of(work);
+}
+
+/// Bytes taken, 0 when the socket is full, -1 with errno otherwise.
+ssize_t send_vectors(int socket, iovec* vectors, std::size_t count) noexcept {
+    msghdr message{};
+    message.msg_iov = vectors;
+    message.msg_iovlen = count;
+    while (true) {
+        const auto sent = ::sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent >= 0) return sent;
+        if (errno == EINTR) continue;
+        return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? 0 : -1;
+    }
+}
+
+}  // namespace
+
+std::size_t Rail::post(std::span<const Work> works) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    std::size_t posted = 0;
+    while (posted < works.size()) {
+        const auto id = works[posted].link;
+        auto end = posted + 1;
+        while (end < works.size() && works[end].link == id) ++end;
+        Link* link = find(id);
+        if (link == nullptr || link->phase != LinkPhase::up) {
+            for (; posted < end; ++posted) dones_.push_back({id, works[posted].cookie, WorkStatus::link_lost});
+            continue;
+        }
+        const auto group = works.subspan(posted, end - posted);
+        const auto taken = write(*link, group);
+        posted += taken;
+        if (taken < group.size()) break;
+    }
+    return posted;
+}
+
+std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
+    const LinkId id = link.id;
+    std::size_t accepted = 0;
+    while (accepted < works.size() && link.partial.left == 0 && link.undone < tx_depth) {
+        const auto most = std::min<std::size_t>({works.size() - accepted, burst, std::size_t{tx_depth} - link.undone});
+        std::size_t vectors = 0;
+        std::size_t bytes = 0;
+        const auto some = works.subspan(accepted, gather(works.subspan(accepted, most), vectors, bytes));
+        const auto sent = send_vectors(link.socket.get(), vectors_.data(), vectors);
+        if (sent < 0) {
+            kill(link, std::strerror(errno));
+            for (; accepted < works.size(); ++accepted) {
+                dones_.push_back({id, works[accepted].cookie, WorkStatus::link_lost});
+            }
+            return accepted;
+        }
+        if (!link.same_host) sent_outside_ += static_cast<std::size_t>(sent);
+        auto left = static_cast<std::size_t>(sent);
+        for (const auto& work : some) {
+            const auto size = left == bytes ? 0 : stream_bytes(work);  // all of it gone: no need to count
+            if (left < bytes && left < size) {
+                keep_partial(link, work, left);
+                ++accepted;
+                break;
+            }
+            left -= size;
+            bytes -= size;
+            ++link.undone;
+            dones_.push_back({id, work.cookie, WorkStatus::ok});
+            ++accepted;
+        }
+    }
+    if (sent_outside_ >= next_check_) check_counters();
+    return accepted;
+}
+
+std::size_t Rail::gather(std::span<const Work> works, std::size_t& vectors, std::size_t& bytes) noexcept {
+    std::byte* at = gathered_.data();
+    const auto add = [&](void* data, std::size_t size) {
+        if (size == 0) return;
+        if (vectors > 0) {
+            auto& last = vectors_[vectors - 1];
+            if (static_cast<std::byte*>(last.iov_base) + last.iov_len == data) {
+                last.iov_len += size;
+                return;
+            }
+        }
+        vectors_[vectors++] = {data, size};
+    };
+    std::size_t count = 0;
+    for (const auto& work : works) {
+        if (vectors + work.segments.size() + 1 > vectors_.size()) break;
+        const auto payload = payload_of(work);
+        const auto header = write_header(at, work, static_cast<std::uint32_t>(payload));
+        bytes += header + payload;
+        ++count;
+        if (header + payload <= small_work) {
+            auto* to = at + header;
+            for (const auto& segment : work.segments) {
+                if (segment.size > 0) std::memcpy(to, segment.data, segment.size);
+                to += segment.size;
+            }
+            add(at, header + payload);
+            at = to;
+            continue;
+        }
+        add(at, header);
+        at += header;
+        for (const auto& segment : work.segments) add(segment.data, segment.size);
+    }
+    return count;
+}
+
+void Rail::keep_partial(Link& link, const Work& work, std::size_t written) noexcept {
+    auto& partial = link.partial;
+    const auto payload = payload_of(work);
+    const auto header = write_header(partial.header.data(), work, static_cast<std::uint32_t>(payload));
+    partial.cookie = work.cookie;
+    partial.left = header + payload;
+    partial.at = 0;
+    partial.count = 0;
+    partial.pieces[partial.count++] = {partial.header.data(), header};
+    for (const auto& segment : work.segments) {
+        if (segment.size > 0) partial.pieces[partial.count++] = {segment.data, segment.size};
+    }
+    partial.advance(written);
+    ++link.undone;
+    watch(link, true);
+}
+
+void Rail::write_partial(Link& link) noexcept {
+    auto& partial = link.partial;
+    if (partial.left == 0) {
+        watch(link, false);
+        return;
+    }
+    const auto sent = send_vectors(link.socket.get(), &partial.pieces[partial.at], partial.count - partial.at);
+    if (sent < 0) {
+        kill(link, std::strerror(errno));
+        return;
+    }
+    if (!link.same_host) sent_outside_ += static_cast<std::size_t>(sent);
+    partial.advance(static_cast<std::size_t>(sent));
+    if (partial.left > 0) return;
+    dones_.push_back({link.id, partial.cookie, WorkStatus::ok});
+    watch(link, false);
+}
+
+}  // namespace railmux::transports::tcp

@@ -1,0 +1,143 @@
+#include "transports/tcp/sockets.hpp"
+
+#include <fmt/format.h>
+#include <netinet/tcp.h>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
+
+namespace railmux::transports::tcp {
+
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+// The sockets are made by Asio and then released to the rail's own epoll set: what a rail waits for must be one descriptor
+// that others can wait for too, and Asio does not show its own.
+asio::io_context& context() {
+    static thread_local asio::io_context io;  // only a factory: nothing ever runs in it
+    return io;
+}
+
+tcp::endpoint to_asio(const Endpoint& endpoint) {
+    if (endpoint.family == AF_INET) {
+        asio::ip::address_v4::bytes_type bytes;
+        std::memcpy(bytes.data(), &endpoint.bytes, bytes.size());
+        return {asio::ip::address_v4(bytes), endpoint.port};
+    }
+    asio::ip::address_v6::bytes_type bytes;
+    std::memcpy(bytes.data(), &endpoint.bytes, bytes.size());
+    return {asio::ip::address_v6(bytes), endpoint.port};
+}
+
+using BindAddressNoPort = asio::detail::socket_option::boolean<IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT>;
+using BusyPoll = asio::detail::socket_option::integer<SOL_SOCKET, SO_BUSY_POLL>;
+
+template <typename Socket>
+void apply(Socket& socket, const SocketOptions& options) {
+    error_code ignored;  // each is a wish: a kernel that does not grant it still carries the data
+    if (options.send_buffer > 0) {
+        socket.set_option(asio::socket_base::send_buffer_size(static_cast<int>(options.send_buffer)), ignored);
+    }
+    if (options.receive_buffer > 0) {
+        socket.set_option(asio::socket_base::receive_buffer_size(static_cast<int>(options.receive_buffer)), ignored);
+    }
+    if (options.busy_poll_us > 0) socket.set_option(BusyPoll(static_cast<int>(options.busy_poll_us)), ignored);
+    if (options.nodelay) socket.set_option(tcp::no_delay(true), ignored);
+}
+
+}  // namespace
+
+SocketOptions SocketOptions::read(const Config& config) {
+    SocketOptions options;
+    options.ports = base::parse_ports(config.text("tcp.ports")).value_or(base::PortRange{});
+    options.send_buffer = config.number("tcp.send_buffer");
+    options.receive_buffer = config.number("tcp.receive_buffer");
+    options.nodelay = config.flag("tcp.nodelay");
+    options.busy_poll_us = config.number("tcp.busy_poll") / 1000;
+    return options;
+}
+
+Listener listen_on(Endpoint endpoint, const SocketOptions& options) {
+    error_code error;
+    for (unsigned port = options.ports.first; port <= options.ports.last; ++port) {
+        endpoint.port = static_cast<std::uint16_t>(port);
+        const auto where = to_asio(endpoint);
+        tcp::acceptor acceptor(context());
+        acceptor.open(where.protocol(), error);
+        if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+        if (!error && endpoint.family == AF_INET6) acceptor.set_option(asio::ip::v6_only(true), error);
+        if (!error) apply(acceptor, options);  // accepted sockets inherit their buffers from here
+        if (!error) acceptor.bind(where, error);
+        if (!error) acceptor.listen(1024, error);
+        if (!error) acceptor.non_blocking(true, error);
+        if (!error) {
+            endpoint.port = acceptor.local_endpoint().port();
+            return {base::FileDescriptor(acceptor.release()), endpoint};
+        }
+        if (error != asio::error::address_in_use) break;
+    }
+    const auto host = endpoint.text().substr(0, endpoint.text().rfind(':'));
+    if (error == asio::error::address_in_use) {
+        throw Error(ErrorCode::address_in_use,
+                    fmt::format("every port of {}-{} is in use on {}", options.ports.first, options.ports.last, host),
+                    "widen tcp.ports (RAILMUX_TCP_PORTS), one port for each process of this host, or end who has them");
+    }
+    throw Error(ErrorCode::system, fmt::format("cannot listen on {}: {}", host, error.message()));
+}
+
+base::Result<base::FileDescriptor> start_connect(const Endpoint& source, const Endpoint& to,
+                                                 const SocketOptions& options) {
+    error_code error;
+    auto from = source;
+    from.port = 0;
+    tcp::socket socket(context());
+    const auto target = to_asio(to);
+    socket.open(target.protocol(), error);
+    if (!error) {
+        apply(socket, options);
+        socket.set_option(BindAddressNoPort(true), error);
+        socket.bind(to_asio(from), error);
+    }
+    if (!error) socket.non_blocking(true, error);
+    // Asio's own connect would wait for the outcome even on a non-blocking socket.
+    if (!error && ::connect(socket.native_handle(), target.data(), static_cast<socklen_t>(target.size())) != 0 &&
+        errno != EINPROGRESS) {
+        error.assign(errno, boost::system::system_category());
+    }
+    if (error) return Error(ErrorCode::unreachable, error.message());
+    return base::FileDescriptor(socket.release());
+}
+
+base::FileDescriptor accept_next(int listener, const SocketOptions& options, Endpoint& from) {
+    sockaddr_storage storage{};
+    socklen_t length = sizeof storage;
+    const int accepted =
+        ::accept4(listener, reinterpret_cast<sockaddr*>(&storage), &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (accepted < 0) return {};
+    from = Endpoint::from_sockaddr(storage);
+    const int on = 1;
+    if (options.nodelay) ::setsockopt(accepted, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    return base::FileDescriptor(accepted);
+}
+
+std::string pending_error(int socket) {
+    int code = 0;
+    socklen_t length = sizeof code;
+    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &code, &length) != 0) code = errno;
+    return code == 0 ? std::string() : std::string(std::strerror(code));
+}
+
+std::string describe_socket(int socket) {
+    sockaddr_storage here{};
+    sockaddr_storage there{};
+    socklen_t here_length = sizeof here;
+    socklen_t there_length = sizeof there;
+    ::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_length);
+    ::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_length);
+    return Endpoint::from_sockaddr(here).text() + " - " + Endpoint::from_sockaddr(there).text();
+}
+
+}  // namespace railmux::transports::tcp

@@ -1,0 +1,62 @@
+// The byte stream of a tcp link, little endian. First each side greets once: magic, wire version, kind, length, bytes.
+// Then works follow each other, each with a header:
+//
+//   send  u8 kind=1, u8 0, u16 0, u32 length                                             8 bytes
+//   put   u8 kind=2, u8 notify, u16 0, u32 length, u64 id, u64 secret, u64 offset,
+//         u32 immediate, u32 0                                                           40 bytes
+//
+// Threads: pure functions over values.
+// Lifetime: values.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "transports/transport.hpp"
+
+namespace railmux::transports::tcp {
+
+inline constexpr std::uint16_t stream_version = 1;
+inline constexpr std::uint32_t max_frame = 64 * 1024;
+inline constexpr std::uint32_t max_put = 1U << 30;
+
+enum class GreetingKind : std::uint8_t { hello = 1, reply = 2, refusal = 3 };
+
+struct Greeting {
+    static constexpr std::size_t size = 12;
+    static constexpr std::size_t max_body = 256;
+    using Bytes = std::array<std::byte, size>;
+
+    std::uint16_t version = stream_version;
+    GreetingKind kind = GreetingKind::hello;
+    std::uint16_t length = 0;
+};
+
+enum class Parsed : std::uint8_t { incomplete, complete, malformed, other_version };
+
+[[nodiscard]] Greeting::Bytes encode(const Greeting& greeting) noexcept;
+[[nodiscard]] Parsed parse(std::span<const std::byte> bytes, Greeting& greeting) noexcept;
+
+struct StreamHeader {
+    static constexpr std::size_t send_size = 8;
+    static constexpr std::size_t put_size = 40;
+    static constexpr std::size_t max_size = put_size;
+
+    Op op = Op::send;
+    bool notify = false;
+    std::uint32_t length = 0;
+    RegionKey key;
+    std::uint64_t offset = 0;
+    std::uint32_t immediate = 0;
+
+    [[nodiscard]] std::size_t size() const noexcept { return op == Op::send ? send_size : put_size; }
+};
+
+/// Writes the header of a work that carries `length` bytes; returns its size.
+std::size_t write_header(std::byte* to, const Work& work, std::uint32_t length) noexcept;
+/// Parses the header at the front of `bytes`.
+[[nodiscard]] Parsed parse(std::span<const std::byte> bytes, StreamHeader& header) noexcept;
+
+}  // namespace railmux::transports::tcp
