@@ -1,0 +1,19 @@
+#if RAILMUX_HAVE_TCP
+#include "transports/tcp/transport.hpp"
+#endif
+#include "transports/self/transport.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::transports {
+
+// The simulated transport is not among them: it needs a Fabric.
+std::vector<std::unique_ptr<Transport>> builtin_transports(const Services& services) {
+    std::vector<std::unique_ptr<Transport>> all;
+#if RAILMUX_HAVE_TCP
+    all.push_back(tcp::make_transport(services));
+#endif
+    all.push_back(self::make_transport(services));
+    return all;
+}
+
+}  // namespace railmux::transports
