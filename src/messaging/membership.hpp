@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -18,7 +19,7 @@ namespace railmux::messaging {
 
 class Membership {
 public:
-    /// Reads the job, if there is one, from the config; joins nothing yet.
+    /// Joins the job that the config names, if any. Throws Error(bootstrap, wrong_key, invalid_config).
     Membership(const Config& config, base::Logger& log);
     ~Membership();
     Membership(const Membership&) = delete;

@@ -29,15 +29,10 @@ Sleeper::~Sleeper() {
 }
 
 void Sleeper::watch(int fd) {
-    if (std::find(watched_.begin(), watched_.end(), fd) != watched_.end()) return;
     epoll_event event{};
     event.events = EPOLLIN;
     event.data.fd = fd;
-    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event) == 0) watched_.push_back(fd);
-}
-
-void Sleeper::forget(int fd) {
-    if (std::erase(watched_, fd) > 0) ::epoll_ctl(epoll_, EPOLL_CTL_DEL, fd, nullptr);
+    ::epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);  // EEXIST: it is watched already
 }
 
 void Sleeper::sleep(base::Nanoseconds limit) {

@@ -1,10 +1,8 @@
 // Sleeper: one epoll set over everything a context waits for, so that one thread can sleep until any of it happens.
 //
 // Threads: sleep() by one thread at a time; wake() by any.
-// Lifetime: the watched descriptors are closed after it, or forgotten first.
+// Lifetime: owns its epoll set; the watched descriptors belong to others.
 #pragma once
-
-#include <vector>
 
 #include "base/clock.hpp"
 
@@ -18,9 +16,9 @@ public:
     Sleeper(const Sleeper&) = delete;
     Sleeper& operator=(const Sleeper&) = delete;
 
-    /// Watches `fd` for input from now on. Watching it again does nothing.
+    /// Watches `fd` for input until it is closed. Watching it again does nothing, so that whoever is about to sleep names
+    /// what it waits for and nobody has to keep a list: a closed descriptor leaves the set, its number may come again.
     void watch(int fd);
-    void forget(int fd);
 
     /// Until a watched descriptor is readable, wake() was called, or `limit` is over.
     void sleep(base::Nanoseconds limit);
@@ -30,7 +28,6 @@ public:
 private:
     int epoll_ = -1;
     int wake_ = -1;
-    std::vector<int> watched_;
 };
 
 }  // namespace railmux::progress

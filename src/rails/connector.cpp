@@ -132,9 +132,11 @@ void Connector::open_pair(Attempt& attempt, Pair& pair, base::Nanoseconds now) {
 void Connector::pair_failed(Link& link, ErrorCode code, std::string_view cause, base::Nanoseconds now) {
     const auto line = fmt::format("rail {} to {} ({}): {}", rails_[link.rail].traits().name, peers_.name(link.peer),
                                   link.label, cause);
-    log_.warning("{}", line);
-    if (auto* talk = peers_[link.peer].talk.get(); talk != nullptr) {
-        talk->causes += line + "\n";
+    auto* talk = peers_[link.peer].talk.get();
+    const bool known = talk != nullptr && talk->causes.find(line) != std::string::npos;  // it failed so before
+    if (!known) log_.warning("{}", line);
+    if (talk != nullptr) {
+        if (!known) talk->causes += line + "\n";
         if (code != ErrorCode::unreachable) talk->worst = code;
     }
     pair_done(link.peer, now);

@@ -13,6 +13,20 @@ namespace railmux::transports::tcp {
 namespace {
 constexpr std::uint32_t most_strangers = 64;
 constexpr base::Nanoseconds stranger_limit = 2 * base::second;
+/// A pair of one family, in one subnet if there is such a pair.
+void choose_endpoints(const RailAddress& ours, const RailAddress& theirs, const Endpoint*& from, const Endpoint*& to) {
+    bool near = false;
+    for (const auto& source : ours.endpoints) {
+        for (const auto& target : theirs.endpoints) {
+            if (source.family != target.family || near) continue;
+            near = same_subnet(source, target, source.prefix);
+            if (to != nullptr && !near) continue;
+            from = &source;
+            to = &target;
+        }
+    }
+}
+
 }  // namespace
 
 LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::byte> hello) {
@@ -20,16 +34,7 @@ LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::by
     const auto remote = RailAddress::parse(address);
     const Endpoint* from = nullptr;
     const Endpoint* to = nullptr;
-    for (const auto& ours : address_.endpoints) {
-        for (const auto& theirs : remote ? remote->endpoints : std::vector<Endpoint>{}) {
-            if (ours.family != theirs.family) continue;
-            const bool near = same_subnet(ours, theirs, ours.prefix);
-            if (to != nullptr && !near) continue;
-            if (to != nullptr && same_subnet(*from, *to, from->prefix)) continue;
-            from = &ours;
-            to = remote->endpoints.data() + (&theirs - remote->endpoints.data());
-        }
-    }
+    if (remote) choose_endpoints(address_, *remote, from, to);
     if (to == nullptr || hello.size() > traits_.max_hello || down_) {
         Link& link = new_link({}, LinkPhase::connecting);
         const auto id = link.id;

@@ -1,0 +1,99 @@
+// Channel: what two processes say to each other before railmux proper: a mutual proof of the job's key, then small
+// messages. No sockets here: bytes go in, bytes come out, so that it can be tested and fuzzed as it is.
+//
+//   client -> server   "RMXBOOT1", u16 version, u16 0, 16 bytes nonce
+//   server -> client   "RMXBOOT1", u16 version, u16 0, 16 bytes nonce, 32 bytes mac
+//   client -> server   32 bytes mac
+//   server -> client   u8 verdict: 0 welcome, 1 the keys differ
+//   then both ways     u8 type, u32 id, u32 length, bytes (little endian)
+//
+// Threads: one thread at a time per object.
+// Lifetime: owns its buffers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <railmux/error.hpp>
+
+namespace railmux::bootstrap {
+
+inline constexpr std::uint16_t channel_version = 1;
+inline constexpr std::size_t max_message = 64 * 1024;
+
+enum class MessageType : std::uint8_t {
+    contact = 1,  // an address; id unused
+    put = 2,      // value of key id
+    get = 3,      // asks for the value of key id
+    value = 4,    // the answer
+    leave = 5,    // the sender ends in good order
+};
+
+struct Message {
+    MessageType type{};
+    std::uint32_t id = 0;
+    std::vector<std::byte> bytes;
+};
+
+class Channel {
+public:
+    enum class Role : std::uint8_t { client, server };
+    enum class State : std::uint8_t { greeting, open, failed };
+
+    Channel(Role role, std::string_view key);
+
+    /// Takes what came from the other side.
+    void receive(std::span<const std::byte> bytes);
+    /// Queues a message; it goes out once the channel is open.
+    void send(MessageType type, std::uint32_t id, std::span<const std::byte> bytes);
+
+    [[nodiscard]] State state() const noexcept { return state_; }
+    [[nodiscard]] ErrorCode failure() const noexcept { return failure_; }
+    [[nodiscard]] const std::string& failure_text() const noexcept { return failure_text_; }
+
+    /// What is to be sent to the other side; the caller erases what it has sent.
+    [[nodiscard]] std::vector<std::byte>& output() noexcept { return output_; }
+    /// Messages that have come.
+    [[nodiscard]] std::deque<Message>& inbox() noexcept { return inbox_; }
+
+private:
+    static constexpr std::size_t nonce_size = 16;
+    static constexpr std::size_t mac_size = 32;
+    static constexpr std::size_t greeting_size = 12 + nonce_size;
+    using Nonce = std::array<std::byte, nonce_size>;
+    using Mac = std::array<std::byte, mac_size>;
+
+    void fail(ErrorCode code, std::string text);
+    void write_greeting();
+    [[nodiscard]] bool step();
+    [[nodiscard]] bool take_greeting();
+    [[nodiscard]] bool take_mac();
+    [[nodiscard]] bool take_verdict();
+    [[nodiscard]] bool take_message();
+    void consume(std::size_t bytes);
+    void open();
+    [[nodiscard]] Mac mac_of(Role role) const;
+
+    enum class Expect : std::uint8_t { greeting, mac, verdict, messages };
+
+    Role role_;
+    std::string key_;
+    State state_ = State::greeting;
+    Expect expect_ = Expect::greeting;
+    ErrorCode failure_ = ErrorCode::ok;
+    std::string failure_text_;
+    Nonce own_nonce_{};
+    Nonce other_nonce_{};
+    std::vector<std::byte> input_;
+    std::vector<std::byte> output_;
+    std::vector<std::byte> held_;  // messages until the channel is open
+    std::deque<Message> inbox_;
+};
+
+}  // namespace railmux::bootstrap

@@ -1,0 +1,66 @@
+// The connecting side of channels: knocking at a process that listens, and the job's server.
+//
+// Threads: one thread at a time per object.
+// Lifetime: owns its socket.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <railmux/config.hpp>
+
+#include "base/clock.hpp"
+#include "bootstrap/server.hpp"
+
+namespace railmux::bootstrap {
+
+/// Connects and finishes the handshake. Throws Error(unreachable, wrong_key, wrong_version, protocol).
+[[nodiscard]] Connection open_channel(std::string_view where, std::string_view key, base::Nanoseconds deadline);
+
+/// Gives our address to the process that listens at `where` and returns its own. Throws as open_channel.
+[[nodiscard]] std::vector<std::byte> exchange_contact(std::string_view where, std::span<const std::byte> own,
+                                                      std::string_view key, base::Nanoseconds deadline);
+
+/// What `railmux run` tells each process.
+struct Job {
+    std::string id;
+    std::string key;
+    std::uint32_t rank = 0;
+    std::uint32_t size = 1;
+    std::vector<std::string> servers;  // places to find the job's server at, in order of preference
+
+    /// Nothing when the process was not started by `railmux run`. Throws Error(invalid_config) for half a job.
+    [[nodiscard]] static std::optional<Job> read(const Config& config);
+};
+
+/// A process's line to its job's server, which keeps a value for each rank.
+class JobClient {
+public:
+    /// Joins the job. Throws Error(bootstrap, wrong_key).
+    explicit JobClient(const Job& job);
+    ~JobClient();
+    JobClient(const JobClient&) = delete;
+    JobClient& operator=(const JobClient&) = delete;
+
+    void publish(std::uint32_t rank, std::span<const std::byte> value);
+    /// Asks for a rank's value; it comes as soon as that rank has published it.
+    void ask(std::uint32_t rank);
+
+    struct Value {
+        std::uint32_t rank = 0;
+        std::vector<std::byte> bytes;
+    };
+    [[nodiscard]] std::vector<Value> poll();
+    /// The launcher has gone without a word.
+    [[nodiscard]] bool lost() const noexcept { return connection_.lost; }
+    [[nodiscard]] int descriptor() const noexcept { return connection_.socket.get(); }
+
+private:
+    Connection connection_;
+};
+
+}  // namespace railmux::bootstrap

@@ -1,0 +1,78 @@
+#include "messaging/membership.hpp"
+
+#include <optional>
+#include <string>
+
+#include "bootstrap/client.hpp"
+#include "bootstrap/server.hpp"
+
+namespace railmux::messaging {
+
+struct Membership::Parts {
+    Parts(const Config& config, base::Logger& logger)
+        : log(logger), job(bootstrap::Job::read(config)), key(config.text("job.key")) {
+        if (job) client.emplace(*job);
+    }
+
+    base::Logger& log;
+    std::optional<bootstrap::Job> job;
+    std::string key;
+    std::optional<bootstrap::JobClient> client;
+    std::optional<bootstrap::Server> door;
+    std::vector<std::byte> own;  // what the door tells those who knock
+    bool loss_told = false;
+};
+
+Membership::Membership(const Config& config, base::Logger& log) : parts_(std::make_unique<Parts>(config, log)) {}
+
+Membership::~Membership() = default;
+
+bool Membership::in_job() const noexcept { return parts_->job.has_value(); }
+std::uint32_t Membership::rank() const noexcept { return in_job() ? parts_->job->rank : 0; }
+std::uint32_t Membership::size() const noexcept { return in_job() ? parts_->job->size : 1; }
+std::string_view Membership::job() const noexcept { return in_job() ? parts_->job->id : std::string_view(); }
+std::string_view Membership::key() const noexcept { return parts_->key; }
+
+void Membership::publish(std::vector<std::byte> address) { parts_->client->publish(rank(), address); }
+
+void Membership::ask(std::uint32_t rank) { parts_->client->ask(rank); }
+
+std::uint16_t Membership::listen(std::string_view where, std::vector<std::byte> own) {
+    parts_->own = std::move(own);
+    if (!parts_->door) parts_->door.emplace(parts_->key, parts_->log);
+    return parts_->door->listen(where);
+}
+
+std::vector<std::byte> Membership::knock(std::string_view where, std::span<const std::byte> own,
+                                         std::chrono::nanoseconds timeout) {
+    return bootstrap::exchange_contact(where, own, parts_->key, base::now_ns() + timeout.count());
+}
+
+std::vector<Membership::News> Membership::poll() {
+    std::vector<News> news;
+    if (parts_->client) {
+        for (auto& value : parts_->client->poll()) news.push_back({false, std::move(value.bytes)});
+        if (parts_->client->lost() && !std::exchange(parts_->loss_told, true)) {
+            parts_->log.warning("the job's server has gone; ranks not yet known stay out of reach");
+        }
+    }
+    if (parts_->door) {
+        parts_->door->poll([&](bootstrap::Connection& connection, const bootstrap::Message& message) {
+            if (message.type != bootstrap::MessageType::contact) return;
+            connection.channel.send(bootstrap::MessageType::contact, 0, parts_->own);
+            news.push_back({true, message.bytes});
+        });
+    }
+    return news;
+}
+
+std::vector<int> Membership::descriptors() const {
+    std::vector<int> all;
+    if (parts_->client && !parts_->client->lost()) all.push_back(parts_->client->descriptor());
+    if (parts_->door) {
+        for (const int descriptor : parts_->door->descriptors()) all.push_back(descriptor);
+    }
+    return all;
+}
+
+}  // namespace railmux::messaging
