@@ -1,0 +1,173 @@
+#include "tools/benchmark.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <optional>
+
+#include <railmux/context.hpp>
+#include <railmux/error.hpp>
+
+#include "tools/sizes.hpp"
+#include "tools/usage.hpp"
+
+namespace railmux::tools {
+namespace {
+
+enum class Role { serve, drive, idle };
+
+Role role_of(const BenchmarkOptions& options, const Config& config) {
+    if (!options.listen.empty()) return Role::serve;
+    if (!options.connect.empty()) return Role::drive;
+    if (config.text("job.id").empty()) {
+        throw UsageError("neither --listen nor --connect is given, and this is no job",
+                         "start one side with --listen PORT and the other with --connect HOST:PORT, or both with "
+                         "`railmux run -n 2`");
+    }
+    if (config.number("job.size") < 2) {
+        throw UsageError("the job has one process, and two are needed", "start it with `railmux run -n 2`");
+    }
+    const auto rank = config.number("job.rank");
+    return rank == 0 ? Role::drive : rank == 1 ? Role::serve : Role::idle;
+}
+
+void set_option(Config& config, std::string_view option, std::string_view name, std::string_view value) {
+    try {
+        config.set(name, value);
+    } catch (const Error& error) {
+        throw UsageError(fmt::format("{}: {}", option, error.what()), error.cure());
+    }
+}
+
+Peer accept_client(Context& context) {
+    for (;;) {
+        if (const auto peer = context.accept(std::chrono::hours(1))) return *peer;
+    }
+}
+
+// One client after the other; with --keep a client that fails does not end the listener.
+int serve_clients(Context& context, Workspace& workspace, const BenchmarkOptions& options) {
+    const auto port = context.listen(options.listen);
+    fmt::print(stderr, "railmux: listening on port {}\n", port);
+    for (;;) {
+        try {
+            const auto client = accept_client(context);
+            const bool right = serve(context, client, workspace);
+            fmt::print(stderr, "railmux: {} is done, {}\n", context.name(client),
+                       right ? "all data arrived" : "but wrong data arrived");
+            if (!options.keep) return right ? 0 : 1;
+        } catch (const Error& error) {
+            if (!options.keep) throw;
+            fmt::print(stderr, "railmux: {}\n", error.what());
+        }
+    }
+}
+
+std::string title_of(const Benchmark& benchmark, const BenchmarkOptions& options, const Context& context, Peer peer,
+                     const Config& config) {
+    auto text =
+        fmt::format("# railmux {} with {}, policy {}", benchmark.name, context.name(peer), config.text("policy"));
+    if (benchmark.action == Action::stream) {
+        text += fmt::format(", window {}, {}", options.window,
+                            options.direction == Direction::both ? "both ways, their sum" : "one way");
+    }
+    return text + "\n";
+}
+
+// A line on the terminal that the next one replaces. Nothing when standard error goes elsewhere.
+void show_progress(std::string_view text) {
+    if (::isatty(STDERR_FILENO) != 1) return;
+    fmt::print(stderr, "\r\x1b[K{}", text);
+    std::fflush(stderr);
+}
+
+Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes) {
+    if (benchmark.action == Action::pingpong) return {.action = benchmark.action, .bytes = bytes};
+    const auto window = affordable_window(bytes, options.window);
+    if (window < options.window) {
+        fmt::print(stderr, "railmux: window reduced from {} to {} at {} bytes, to bound the memory for buffers\n",
+                   options.window, window, bytes);
+    }
+    return {.action = benchmark.action, .direction = options.direction, .bytes = bytes, .window = window};
+}
+
+void drive(const Benchmark& benchmark, const BenchmarkOptions& options, Driver& driver, Printer& printer) {
+    const auto sizes = parse_sizes(options.sizes);
+    driver.settle();
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+        show_progress(fmt::format("{} of {}: {} bytes ...", i + 1, sizes.size(), sizes[i]));
+        const auto outcome = driver.measure(order_for(benchmark, options, sizes[i]), options.extent);
+        show_progress("");
+        printer.add(benchmark.result(sizes[i], outcome, driver));
+    }
+    driver.finish();
+    printer.end();
+}
+
+}  // namespace
+
+void add_config_options(CLI::App& command, ConfigOptions& options) {
+    command.add_option("--rails", options.rails, "rails to use: names, globs, addresses, networks, ^ excludes")
+        ->type_name("SELECTOR");
+    command.add_option("--policy", options.policy, "how messages are spread over rails")->type_name("NAME");
+    command.add_option("--set", options.settings, "any parameter of `railmux info --config`, repeatable")
+        ->type_name("NAME=VALUE")
+        ->take_all();
+}
+
+Config make_config(const ConfigOptions& options) {
+    auto config = Config::load();
+    for (const auto& setting : options.settings) {
+        const auto equals = setting.find('=');
+        if (equals == setting.npos) throw UsageError(fmt::format("--set {}: this is not NAME=VALUE", setting));
+        set_option(config, "--set", std::string_view(setting).substr(0, equals),
+                   std::string_view(setting).substr(equals + 1));
+    }
+    if (!options.rails.empty()) set_option(config, "--rails", "rails", options.rails);
+    if (!options.policy.empty()) set_option(config, "--policy", "policy", options.policy);
+    return config;
+}
+
+void add_benchmark_options(CLI::App& command, BenchmarkOptions& options) {
+    auto* listen = command.add_option("--listen", options.listen, "wait for the other side on this port; 0: any")
+                       ->type_name("PORT");
+    command.add_option("--connect", options.connect, "measure with the side that listens there")
+        ->type_name("HOST:PORT")
+        ->excludes(listen);
+    command.add_flag("--keep", options.keep, "listen: serve one client after the other, for ever")->needs(listen);
+    command.add_option("--sizes", options.sizes, "message sizes, e.g. 8,64,4K or doubling 1-1M")
+        ->type_name("LIST")
+        ->capture_default_str();
+    command.add_option("--iterations", options.extent.iterations, "messages per size; default: half a second's")
+        ->type_name("N")
+        ->check(CLI::PositiveNumber);
+    command.add_option("--warm-up", options.extent.warm_up, "unmeasured messages per size before; default: by size")
+        ->type_name("N")
+        ->each([&options](const std::string&) { options.extent.warm_up_given = true; });
+    auto* json = command.add_flag("--json", options.json, "one JSON object on standard output");
+    command.add_flag("--csv", options.csv, "comma-separated values on standard output")->excludes(json);
+    add_config_options(command, options.config);
+}
+
+int run_benchmark(const Benchmark& benchmark, const BenchmarkOptions& options) {
+    static_cast<void>(parse_sizes(options.sizes));  // before anything is opened
+    const auto config = make_config(options.config);
+    const auto role = role_of(options, config);
+    Workspace workspace;  // before the context, which may use it to its own end
+    Context context(config);
+    if (role == Role::idle) return 0;
+    if (role == Role::serve) {
+        if (!options.listen.empty()) return serve_clients(context, workspace, options);
+        return serve(context, context.peer(0), workspace) ? 0 : 1;
+    }
+    const auto server = options.connect.empty() ? context.peer(1) : context.connect(options.connect);
+    const auto format = options.json ? Format::json : options.csv ? Format::csv : Format::table;
+    Driver driver(context, server, workspace);
+    Printer printer(format, benchmark.name, title_of(benchmark, options, context, server, config));
+    drive(benchmark, options, driver, printer);
+    return 0;
+}
+
+}  // namespace railmux::tools

@@ -1,0 +1,59 @@
+// What `railmux pingpong` and `railmux bandwidth` have in common: options, the other side, the sizes one by one.
+//
+// Threads: one thread.
+// Lifetime: options are values; CLI11 writes into them while it parses, so they must outlive the parsing.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include <railmux/config.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/driver.hpp"
+#include "tools/results.hpp"
+
+namespace railmux::tools {
+
+/// Options that shape the Config of every command that looks at rails.
+struct ConfigOptions {
+    std::string rails;
+    std::string policy;
+    std::vector<std::string> settings;  // NAME=VALUE
+};
+
+void add_config_options(CLI::App& command, ConfigOptions& options);
+
+/// Config::load() with the options on top. Throws UsageError naming the malformed option.
+[[nodiscard]] Config make_config(const ConfigOptions& options);
+
+struct BenchmarkOptions {
+    ConfigOptions config;
+    std::string listen;
+    std::string connect;
+    std::string sizes;
+    Extent extent;
+    std::uint64_t window = 64;
+    Direction direction = Direction::to_server;
+    bool keep = false;
+    bool json = false;
+    bool csv = false;
+};
+
+/// The options that both benchmarks know.
+void add_benchmark_options(CLI::App& command, BenchmarkOptions& options);
+
+/// One benchmark: its name, the order it gives for a size, and what it makes of the outcome.
+struct Benchmark {
+    std::string_view name;
+    Action action;
+    Result (*result)(std::uint64_t bytes, const Outcome& outcome, Driver& driver);
+};
+
+/// Plays this process's role: server, driver, or nothing (rank 2 and above of a job). The command's exit code.
+[[nodiscard]] int run_benchmark(const Benchmark& benchmark, const BenchmarkOptions& options);
+
+}  // namespace railmux::tools

@@ -1,0 +1,17 @@
+// The subcommands of `railmux`.
+//
+// Threads: one thread.
+// Lifetime: what a subcommand parses into lives in its callback, that is, as long as the CLI::App.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace railmux::tools {
+
+/// Each adds its subcommand; when the user chose it, parsing runs it and leaves its exit code in `exit_code`.
+void add_info(CLI::App& railmux, int& exit_code);
+void add_pingpong(CLI::App& railmux, int& exit_code);
+void add_bandwidth(CLI::App& railmux, int& exit_code);
+void add_run(CLI::App& railmux, int& exit_code);
+
+}  // namespace railmux::tools

@@ -1,0 +1,53 @@
+// `railmux info`: the rails of this host, and every parameter.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include <railmux/context.hpp>
+
+#include "tools/benchmark.hpp"
+#include "tools/commands.hpp"
+#include "tools/inventory.hpp"
+
+namespace railmux::tools {
+namespace {
+
+constexpr auto footer = R"(Shows each rail that a context would see here, usable or not, and why not.
+
+  railmux info
+  railmux info --rails tcp:eth*,docker0     as it would be with this selection
+  railmux info --config                     all parameters: type, unit, default, value, where the value comes from
+  railmux info --json                       for scripts)";
+
+struct InfoOptions {
+    ConfigOptions config;
+    bool parameters = false;
+    bool json = false;
+};
+
+int show(const InfoOptions& options) {
+    const auto config = make_config(options.config);
+    for (const auto& warning : config.warnings()) fmt::print(stderr, "railmux: warning: {}\n", warning);
+    if (options.parameters) {
+        const auto parameters = config.parameters();
+        fmt::print("{}", options.json ? parameters_json(parameters).dump() + "\n" : parameters_table(parameters));
+    } else {
+        const auto rails = scan_rails(config);
+        fmt::print("{}", options.json ? rails_json(rails).dump() + "\n" : rails_table(rails));
+    }
+    return 0;
+}
+
+}  // namespace
+
+void add_info(CLI::App& railmux, int& exit_code) {
+    auto* command = railmux.add_subcommand("info", "show rails and parameters");
+    command->footer(footer);
+    const auto options = std::make_shared<InfoOptions>();  // lives as long as the callback below
+    command->add_flag("--config", options->parameters, "show the parameters instead of the rails");
+    command->add_flag("--json", options->json, "one JSON object");
+    add_config_options(*command, options->config);
+    command->callback([options, &exit_code] { exit_code = show(*options); });
+}
+
+}  // namespace railmux::tools

@@ -1,0 +1,104 @@
+#include "tools/inventory.hpp"
+
+#include <fmt/format.h>
+
+#include <railmux/version.hpp>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+
+namespace railmux::tools {
+namespace {
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string or_dash(std::string text) {
+    return text.empty() ? "-" : text;
+}
+
+nlohmann::ordered_json document() {
+    return {{"tool", "info"}, {"version", RAILMUX_VERSION}};
+}
+
+}  // namespace
+
+std::string aligned(std::span<const std::vector<std::string>> rows) {
+    std::vector<std::size_t> widths;
+    for (const auto& row : rows) {
+        widths.resize(std::max(widths.size(), row.size()));
+        for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    }
+    std::string text;
+    for (const auto& row : rows) {
+        std::string line;
+        for (std::size_t i = 0; i < row.size(); ++i) line += fmt::format("{:<{}}  ", row[i], widths[i]);
+        line.erase(line.find_last_not_of(' ') + 1);
+        text += line + "\n";
+    }
+    return text;
+}
+
+std::string speed_text(std::uint64_t bits_per_second) {
+    const auto bits = static_cast<double>(bits_per_second);
+    if (bits_per_second == 0) return "-";
+    if (bits_per_second >= 1'000'000'000) return fmt::format("{:.3g} Gbit/s", bits / 1e9);
+    return fmt::format("{:.3g} Mbit/s", bits / 1e6);
+}
+
+std::string rails_table(std::span<const RailInfo> rails) {
+    Rows rows{{"rail", "state", "kind", "speed", "numa", "addresses", "reason"}};
+    std::string cures;
+    for (const auto& rail : rails) {
+        rows.push_back({rail.name, rail.usable ? "usable" : "off", or_dash(rail.kind), speed_text(rail.speed_bps),
+                        rail.numa_node < 0 ? "-" : std::to_string(rail.numa_node),
+                        or_dash(base::join(rail.addresses, " ")), rail.reason});
+        if (!rail.cure.empty()) cures += fmt::format("cure for {}: {}\n", rail.name, rail.cure);
+    }
+    return aligned(rows) + (cures.empty() ? "" : "\n") + cures;
+}
+
+nlohmann::ordered_json rails_json(std::span<const RailInfo> rails) {
+    auto result = document();
+    auto& list = result["rails"] = nlohmann::ordered_json::array();
+    for (const auto& rail : rails) {
+        list.push_back({{"name", rail.name},
+                        {"transport", rail.transport},
+                        {"device", rail.device},
+                        {"usable", rail.usable},
+                        {"reason", rail.reason},
+                        {"cure", rail.cure},
+                        {"kind", rail.kind},
+                        {"speed_bps", rail.speed_bps},
+                        {"numa_node", rail.numa_node},
+                        {"addresses", rail.addresses}});
+    }
+    return result;
+}
+
+std::string parameters_table(std::span<const Parameter> parameters) {
+    Rows rows{{"parameter", "type", "unit", "default", "value", "from", "variable", "meaning"}};
+    for (const auto& p : parameters) {
+        rows.push_back({p.name, p.type, or_dash(p.unit), or_dash(p.default_value), or_dash(p.value), p.source,
+                        p.variable, p.help});
+    }
+    return aligned(rows);
+}
+
+nlohmann::ordered_json parameters_json(std::span<const Parameter> parameters) {
+    auto result = document();
+    auto& list = result["parameters"] = nlohmann::ordered_json::array();
+    for (const auto& p : parameters) {
+        list.push_back({{"name", p.name},
+                        {"variable", p.variable},
+                        {"type", p.type},
+                        {"unit", p.unit},
+                        {"default", p.default_value},
+                        {"value", p.value},
+                        {"source", p.source},
+                        {"help", p.help}});
+    }
+    return result;
+}
+
+}  // namespace railmux::tools

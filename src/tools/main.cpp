@@ -1,0 +1,62 @@
+// The `railmux` command. Exit codes: 0 success, 1 failure, 2 a command line that cannot be obeyed.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+
+#include <railmux/error.hpp>
+#include <railmux/version.hpp>
+
+#include "tools/commands.hpp"
+#include "tools/usage.hpp"
+
+namespace {
+
+constexpr auto footer = R"(Examples:
+  railmux info                                      the rails of this host, and why others are off
+  railmux pingpong --listen 5000                    on one host, and on the other:
+  railmux pingpong --connect host-a:5000
+  railmux run -n 2 railmux bandwidth                both processes here
+  railmux run -n 8 --hosts host-a,host-b ./program  eight processes on two hosts
+
+`railmux COMMAND --help` explains each command.)";
+
+int complain(std::string_view what, std::string_view cure, int exit_code) {
+    fmt::print(stderr, "railmux: {}\n", what);
+    if (!cure.empty()) fmt::print(stderr, "cure: {}\n", cure);
+    return exit_code;
+}
+
+int run(CLI::App& railmux, const int& exit_code, int argc, char** argv) {
+    try {
+        railmux.parse(argc, argv);
+        return exit_code;
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == 0) return railmux.exit(error);  // --help and --version
+        const auto chosen = railmux.get_subcommands();
+        const auto command = chosen.empty() ? std::string("railmux") : "railmux " + chosen.front()->get_name();
+        return complain(error.what(), fmt::format("see `{} --help`", command), 2);
+    } catch (const railmux::tools::UsageError& error) {
+        return complain(error.what(), error.cure(), 2);
+    } catch (const railmux::Error& error) {
+        return complain(error.what(), error.cure(), 1);
+    } catch (const std::exception& error) {
+        return complain(error.what(), {}, 1);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    CLI::App railmux("railmux: messages over every network between two processes at once", "railmux");
+    railmux.footer(footer);
+    railmux.set_version_flag("--version", "railmux " RAILMUX_VERSION);
+    railmux.require_subcommand(1);
+    int exit_code = 0;
+    railmux::tools::add_info(railmux, exit_code);
+    railmux::tools::add_pingpong(railmux, exit_code);
+    railmux::tools::add_bandwidth(railmux, exit_code);
+    railmux::tools::add_run(railmux, exit_code);
+    return run(railmux, exit_code, argc, argv);
+}

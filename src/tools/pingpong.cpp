@@ -1,0 +1,38 @@
+// `railmux pingpong`: half round trip times.
+#include <memory>
+
+#include "tools/benchmark.hpp"
+#include "tools/commands.hpp"
+
+namespace railmux::tools {
+namespace {
+
+constexpr auto footer = R"(Half round trip times: min, median and 99th percentile, in microseconds.
+
+  host-a$ railmux pingpong --listen 5000
+  host-b$ railmux pingpong --connect host-a:5000 --sizes 8,64,4096
+  host-b$ railmux pingpong --connect host-a:5000 --sizes 1-1M --iterations 1000 --json
+        $ railmux run -n 2 railmux pingpong --rails tcp:eth1
+
+Both sides check what they receive: of every message the length and a number in its first and last 8 bytes, of the last
+message of each size and of the whole warm-up every byte. Exit code 0 says that all of it arrived and was right.
+The bytes by rail are the payload that the connecting side sent and received over it.)";
+
+Result result(std::uint64_t bytes, const Outcome& outcome, Driver& driver) {
+    return pingpong_result(bytes, driver.samples(), outcome.rails);
+}
+
+}  // namespace
+
+void add_pingpong(CLI::App& railmux, int& exit_code) {
+    auto* command = railmux.add_subcommand("pingpong", "measure latency between two processes");
+    command->footer(footer);
+    const auto options = std::make_shared<BenchmarkOptions>();  // lives as long as the callback below
+    options->sizes = "1-1M";
+    add_benchmark_options(*command, *options);
+    command->callback([options, &exit_code] {
+        exit_code = run_benchmark({"pingpong", Action::pingpong, result}, *options);
+    });
+}
+
+}  // namespace railmux::tools

@@ -1,0 +1,67 @@
+// `railmux run`: the command line of the launcher.
+#include <memory>
+#include <string>
+
+#include "bootstrap/launcher.hpp"
+#include "tools/commands.hpp"
+#include "tools/usage.hpp"
+
+namespace railmux::tools {
+namespace {
+
+constexpr auto footer = R"(railmux run -n N [OPTIONS] PROGRAM [ARGS...]
+
+Starts N processes of one job, here or on several hosts, and ends them all when one dies.
+
+  railmux run -n 4 ./program args
+  railmux run -n 8 --hosts host-a,host-b ./program        in turn, over ssh
+  railmux run -n 8 --hosts host-a:2,host-b:6 ./program    two there, six here
+  railmux run -n 2 --hosts A,B --launch 'ip netns exec {host}' ./program
+
+Each process finds the others by itself: railmux::Context::rank(), size() and peer(). RAILMUX_* variables are handed over
+to all. Exit code: 0 when all ended well, else that of the first that did not (128 + signal when it was killed).)";
+
+struct RunCommand {
+    bootstrap::RunOptions options;
+    std::uint32_t timeout_s = 0;
+    bool plain = false;
+};
+
+void add_options(CLI::App& command, RunCommand& run) {
+    auto& options = run.options;
+    command.add_option("-n,--processes", options.processes, "number of processes")
+        ->type_name("N")
+        ->check(CLI::Range(1u, 1u << 24))
+        ->required();
+    command.add_option("--hosts", options.hosts, "hosts to start them on, in turn; :SLOTS for several in a row")
+        ->type_name("HOST[:SLOTS],...")
+        ->delimiter(',');
+    command.add_option("--launch", options.launch, "command in front of the program; {host} is replaced")
+        ->type_name("COMMAND");
+    command.add_option("--env", options.environment, "further environment variables to hand over")
+        ->type_name("NAME,...")
+        ->delimiter(',');
+    command.add_option("--timeout", run.timeout_s, "end the job after this many seconds; 0: never")->type_name("S");
+    command.add_flag("--no-prefix", run.plain, "no [rank] in front of output lines");
+}
+
+}  // namespace
+
+void add_run(CLI::App& railmux, int& exit_code) {
+    auto* command = railmux.add_subcommand("run", "start a job of several processes");
+    command->footer(footer);
+    command->prefix_command();                        // what follows the program's name is the program's
+    const auto run = std::make_shared<RunCommand>();  // lives as long as the callback below
+    add_options(*command, *run);
+    command->callback([run, command, &exit_code] {
+        run->options.command = command->remaining();
+        if (run->options.command.empty()) {
+            throw UsageError("run: there is no program to start", "railmux run -n 2 ./program args");
+        }
+        run->options.prefix = !run->plain;
+        run->options.timeout = std::chrono::seconds(run->timeout_s);
+        exit_code = bootstrap::run_job(run->options);
+    });
+}
+
+}  // namespace railmux::tools

@@ -1,0 +1,166 @@
+#include "tools/series.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.hpp"
+#include "tools/pattern.hpp"
+
+namespace railmux::tools {
+namespace {
+
+constexpr int poison = 0xee;
+
+void note_fault(Reply& tally, std::string text) {
+    if (tally.faults++ == 0) tally.problem = std::move(text);
+}
+
+void verify_message(std::span<const std::byte> message, const Part& part, std::uint64_t index, Reply& tally) {
+    const auto wrong = first_difference(message, part.receive_seed, index);
+    if (!wrong) return;
+    note_fault(tally,
+               fmt::format("message {} of {} bytes: byte {} is not what was sent", index, message.size(), *wrong));
+}
+
+// Counts a received message and checks as much of it as the order says.
+void take(const Status& status, std::span<std::byte> buffer, const Part& part, std::uint64_t index, Reply& tally) {
+    ++tally.messages;
+    tally.bytes += status.bytes;
+    if (status.bytes != buffer.size() || status.message != buffer.size()) {
+        note_fault(tally, fmt::format("message {}: {} bytes arrived of a message of {}, expected {}", index,
+                                      status.bytes, status.message, buffer.size()));
+    } else if (part.order.check == Check::all) {
+        verify_message(buffer, part, index, tally);
+        std::memset(buffer.data(), poison, buffer.size());
+    } else if (!stamped(buffer, part.receive_seed, index)) {
+        note_fault(tally, fmt::format("message {} of {} bytes: it does not carry its own number: lost, doubled or "
+                                      "out of order",
+                                      index, buffer.size()));
+    }
+}
+
+}  // namespace
+
+Part driver_part(Context& context, Peer peer, const Order& order) {
+    return {context, peer, order, order.seed, ~order.seed};
+}
+
+Part server_part(Context& context, Peer peer, const Order& order) {
+    return {context, peer, order, ~order.seed, order.seed};
+}
+
+void prepare(const Part& part, Buffers& outgoing, Buffers& incoming) {
+    const auto& order = part.order;
+    const auto slots = std::max<std::uint64_t>(1, std::min(order.window, order.count));
+    outgoing.resize(order.bytes, slots);
+    incoming.resize(order.bytes, slots);
+    for (std::uint64_t i = 0; i < slots; ++i) fill(outgoing[i], part.send_seed);
+    std::memset(incoming.all().data(), poison, incoming.all().size());
+}
+
+void ping(const Part& part, Buffers& outgoing, Buffers& incoming, std::span<std::int64_t> samples, Reply& tally) {
+    const auto message = outgoing[0];
+    const auto answer = incoming[0];
+    auto before = base::now_ns();
+    for (std::uint64_t i = 0; i < part.order.count; ++i) {
+        stamp(message, part.send_seed, i);
+        part.context.send(part.peer, data_tag, message);
+        const auto status = part.context.recv(part.peer, data_tag, answer);
+        take(status, answer, part, i, tally);
+        const auto now = base::now_ns();
+        if (i < samples.size()) samples[i] = now - before;
+        before = now;
+    }
+}
+
+void pong(const Part& part, Buffers& outgoing, Buffers& incoming, Reply& tally) {
+    const auto message = incoming[0];
+    const auto answer = outgoing[0];
+    for (std::uint64_t i = 0; i < part.order.count; ++i) {
+        const auto status = part.context.recv(part.peer, data_tag, message);
+        take(status, message, part, i, tally);
+        stamp(answer, part.send_seed, i);
+        part.context.send(part.peer, data_tag, answer);
+    }
+}
+
+Lane::Lane(const Part& part, Buffers& buffers)
+    : part_(part),
+      buffers_(buffers),
+      requests_(buffers.count()),
+      statuses_(buffers.count()),
+      batch_((buffers.count() + 1) / 2) {}
+
+std::pair<std::uint64_t, std::uint64_t> Lane::next_batch() const noexcept {
+    const auto free = buffers_.count() - (started_ - finished_);
+    const auto left = part_.order.count - started_;
+    return {started_, started_ + std::min({batch_, free, left})};
+}
+
+std::span<const Status> Lane::wait_batch() {
+    const auto place = finished_ % buffers_.count();
+    const auto size = std::min({batch_, started_ - finished_, buffers_.count() - place});
+    const auto statuses = std::span(statuses_).first(size);
+    const auto code = part_.context.wait_all(std::span(requests_).subspan(place, size), statuses);
+    if (code != ErrorCode::ok) {
+        for (const auto& status : statuses) {
+            if (status.ok() || status.truncated()) continue;
+            throw Error(status.code, fmt::format("{}: {}", part_.context.name(part_.peer), to_string(status.code)),
+                        part_.context.failure(part_.peer));
+        }
+    }
+    finished_ += size;
+    return statuses;
+}
+
+void SendLane::start() {
+    const auto [first, last] = next_batch();
+    for (auto i = first; i < last; ++i) {
+        const auto place = i % buffers_.count();
+        stamp(buffers_[place], part_.send_seed, i);
+        requests_[place] = part_.context.isend(part_.peer, data_tag, buffers_[place]);
+    }
+    started_ = last;
+}
+
+void ReceiveLane::start() {
+    const auto [first, last] = next_batch();
+    for (auto i = first; i < last; ++i) {
+        const auto place = i % buffers_.count();
+        requests_[place] = part_.context.irecv(part_.peer, data_tag, buffers_[place]);
+    }
+    started_ = last;
+}
+
+void ReceiveLane::finish() {
+    auto index = finished_;
+    for (const auto& status : wait_batch()) {
+        take(status, buffers_[index % buffers_.count()], part_, index, tally_);
+        ++index;
+    }
+}
+
+void stream(SendLane* out, ReceiveLane* in) {
+    if (in != nullptr) in->start();
+    if (out != nullptr) out->start();
+    while ((out != nullptr && !out->done()) || (in != nullptr && !in->done())) {
+        // The second batch is started before the first is waited for.
+        if (in != nullptr) in->start();
+        if (out != nullptr) out->start();
+        if (out != nullptr && !out->done()) out->finish();
+        if (in != nullptr && !in->done()) in->finish();
+    }
+}
+
+void verify_bodies(const Part& part, Buffers& incoming, Reply& tally) {
+    if (part.order.check == Check::all) return;  // each was checked when it came
+    const auto count = part.order.count;
+    const auto slots = std::min(incoming.count(), count);
+    for (auto index = count - slots; index < count; ++index) {
+        verify_message(incoming[index % incoming.count()], part, index, tally);
+    }
+}
+
+}  // namespace railmux::tools

@@ -1,0 +1,43 @@
+#include "tools/sizes.hpp"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "base/text.hpp"
+#include "base/values.hpp"
+#include "tools/usage.hpp"
+
+namespace railmux::tools {
+namespace {
+
+// More cannot be one message's buffer on today's machines, and doubling stays far from overflow.
+constexpr std::uint64_t largest = std::uint64_t{1} << 40;
+
+std::uint64_t parse_size(std::string_view item, std::string_view text) {
+    const auto size = base::parse_bytes(text);
+    if (!size || *size > largest) {
+        throw UsageError(fmt::format("--sizes: \"{}\" is not a size or a range of sizes", item),
+                         "write sizes such as 8,64,4K or a doubling range such as 1-1M, each at most 1T");
+    }
+    return *size;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> parse_sizes(std::string_view text) {
+    std::vector<std::uint64_t> sizes;
+    for (const auto item : base::split(text, ',')) {
+        const auto dash = item.find('-');
+        const auto first = parse_size(item, item.substr(0, dash));
+        const auto last = dash == item.npos ? first : parse_size(item, item.substr(dash + 1));
+        if (last < first) {
+            throw UsageError(fmt::format("--sizes: \"{}\" runs backwards", item), "write the smaller size first");
+        }
+        for (auto size = first; size < last; size = size == 0 ? 1 : 2 * size) sizes.push_back(size);
+        sizes.push_back(last);
+    }
+    return sizes;
+}
+
+}  // namespace railmux::tools

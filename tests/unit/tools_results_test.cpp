@@ -1,0 +1,100 @@
+#include "tools/results.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <vector>
+
+#include "tools/inventory.hpp"
+
+using namespace railmux::tools;  // NOLINT: the functions under test
+
+namespace {
+
+Result ping_result() {
+    std::vector<std::int64_t> round_trips{8000, 6000, 7000, 400000};
+    return pingpong_result(8, round_trips, {{"tcp:rail0", 48}, {"tcp:rail1", 16}});
+}
+
+Result flood_result() {
+    Outcome outcome{.elapsed = 500'000'000, .messages = 1000, .rails = {{"tcp:rail0", 65'536'000}}};
+    return bandwidth_result(65536, outcome);
+}
+
+}  // namespace
+
+TEST_CASE("spread of samples", "[tools]") {
+    std::vector<std::int64_t> samples;
+    const auto nothing = spread_of(samples);
+    CHECK(nothing.min + nothing.median + nothing.p99 == 0);
+    samples = {5};
+    CHECK(spread_of(samples).p99 == 5);
+    for (std::int64_t i = 100; i >= 1; --i) samples.push_back(i);
+    samples.erase(samples.begin());
+    const auto spread = spread_of(samples);
+    CHECK(spread.min == 1);
+    CHECK(spread.median == 50.5);
+    CHECK(spread.p99 == 99);
+    samples.push_back(1000);
+    CHECK(spread_of(samples).median == 51);
+    CHECK(spread_of(samples).p99 == 100);
+}
+
+TEST_CASE("results in JSON are as scripts expect them", "[tools]") {
+    CHECK(to_json(ping_result()).dump() == R"({"bytes":8,"half_round_trip_us":{"min":3.0,"median":3.75,"p99":200.0},)"
+                                           R"("rails":{"tcp:rail0":48,"tcp:rail1":16}})");
+    CHECK(to_json(flood_result()).dump() ==
+          R"({"bytes":65536,"MB_per_s":131.072,"messages_per_s":2000.0,"rails":{"tcp:rail0":65536000}})");
+    CHECK(to_json(bandwidth_result(0, {})).dump() == R"({"bytes":0,"MB_per_s":0.0,"messages_per_s":0.0,"rails":{}})");
+}
+
+TEST_CASE("results as table and CSV", "[tools]") {
+    CHECK(table_header(ping_result()) ==
+          "# bytes                    min us        median us           p99 us  payload bytes by rail\n");
+    CHECK(table_row(ping_result()) ==
+          "8                            3.00             3.75           200.00  tcp:rail0 48 (75 %)  tcp:rail1 16 (25 "
+          "%)\n");
+    CHECK(csv_header(ping_result()) ==
+          "bytes,half_round_trip_us_min,half_round_trip_us_median,half_round_trip_us_p99,rails\n");
+    CHECK(csv_row(ping_result()) == "8,3.000,3.750,200.000,tcp:rail0=48 tcp:rail1=16\n");
+    CHECK(csv_header(flood_result()) == "bytes,MB_per_s,messages_per_s,rails\n");
+    CHECK(csv_row(flood_result()) == "65536,131.072,2000.000,tcp:rail0=65536000\n");
+}
+
+TEST_CASE("rails and parameters as text", "[tools]") {
+    CHECK(aligned(std::vector<std::vector<std::string>>{{"a", "long"}, {"longer", "b"}}) ==
+          "a       long\nlonger  b\n");
+    CHECK(speed_text(0) == "-");
+    CHECK(speed_text(100'000'000) == "100 Mbit/s");
+    CHECK(speed_text(2'500'000'000) == "2.5 Gbit/s");
+    CHECK(speed_text(100'000'000'000) == "100 Gbit/s");
+
+    railmux::RailInfo good{.name = "tcp:eth0",
+                           .transport = "tcp",
+                           .device = "eth0",
+                           .usable = true,
+                           .reason = {},
+                           .cure = {},
+                           .speed_bps = 1'000'000'000,
+                           .numa_node = 0,
+                           .kind = "ethernet",
+                           .addresses = {"10.0.0.1", "fd00::1"}};
+    railmux::RailInfo off{.name = "tcp:docker0",
+                          .transport = "tcp",
+                          .device = "docker0",
+                          .usable = false,
+                          .reason = "a bridge",
+                          .cure = "name it in --rails",
+                          .kind = "bridge"};
+    const std::vector<railmux::RailInfo> rails{good, off};
+    CHECK(rails_table(rails) ==
+          "rail         state   kind      speed     numa  addresses         reason\n"
+          "tcp:eth0     usable  ethernet  1 Gbit/s  0     10.0.0.1 fd00::1\n"
+          "tcp:docker0  off     bridge    -         -     -                 a bridge\n"
+          "\ncure for tcp:docker0: name it in --rails\n");
+    CHECK(rails_json(rails)["rails"][1]["usable"] == false);
+    CHECK(rails_json(rails)["rails"][0]["addresses"].size() == 2);
+
+    const auto parameters = railmux::Config().parameters();
+    CHECK(parameters_json(parameters)["parameters"].size() == parameters.size());
+    CHECK(parameters_table(parameters).find("RAILMUX_EAGER_MAX") != std::string::npos);
+}
