@@ -49,9 +49,9 @@ TEST_CASE("results in JSON are as scripts expect them", "[tools]") {
 
 TEST_CASE("results as table and CSV", "[tools]") {
     CHECK(table_header(ping_result()) ==
-          "# bytes                    min us        median us           p99 us  payload bytes by rail\n");
+          "# bytes                min us        median us           p99 us  payload bytes by rail\n");
     CHECK(table_row(ping_result()) ==
-          "8                            3.00             3.75           200.00  tcp:rail0 48 (75 %)  tcp:rail1 16 (25 "
+          "8                        3.00             3.75           200.00  tcp:rail0 48 (75 %)  tcp:rail1 16 (25 "
           "%)\n");
     CHECK(csv_header(ping_result()) ==
           "bytes,half_round_trip_us_min,half_round_trip_us_median,half_round_trip_us_p99,rails\n");
