@@ -14,7 +14,8 @@
 //     and a frame posted after a put on that link is received only after the put's bytes are in place.
 //  4. `received` frames are whole, at most `info().max_frame` bytes, and lent until the next poll on that rail.
 //  5. When a link dies, every outstanding work on it completes as `link_lost`; then comes exactly one `link_down`; then
-//     nothing more for that LinkId. A post to a dead or stale link is accepted and completes as `link_lost`.
+//     nothing more for that LinkId. A post to a link that is not up (dead, stale, still connecting) is accepted and
+//     completes as `link_lost`: before the link_down if that has not been polled yet.
 //  6. After disconnect(link) the same happens as in 5: outstanding works flush, then one `link_down`. Data accepted before
 //     disconnect may or may not arrive.
 //  7. Nothing throws out of a Rail's hot calls (post, poll); set-up calls (open) may throw Error.

@@ -140,14 +140,12 @@ std::size_t SelfRail::post(std::span<const Work> works) noexcept {
     for (std::size_t i = 0; i < works.size(); ++i) {
         const auto& work = works[i];
         auto* link = links_.find(work.link);
-        if (link == nullptr) {
-            push_event({.kind = EventKind::done,
-                        .status = WorkStatus::link_lost,
-                        .link = work.link,
-                        .cookie = work.cookie});
+        if (link == nullptr || link->state != State::up) {
+            wake();
+            dones_.push() = {work.link, work.cookie, WorkStatus::link_lost};
             continue;
         }
-        if (link->state != State::up || link->outstanding == traits_.tx_depth) return i;
+        if (link->outstanding == traits_.tx_depth) return i;
         ++link->outstanding;
         enqueue(work, link->peer);
     }
@@ -231,7 +229,8 @@ bool SelfRail::next_event(Event& event) {
 }
 
 Event SelfRail::done(const Done& done) noexcept {
-    if (auto* link = links_.find(done.link)) --link->outstanding;
+    auto* link = links_.find(done.link);
+    if (link != nullptr && done.status != WorkStatus::link_lost) --link->outstanding;  // a lost one was never counted
     return {.kind = EventKind::done, .status = done.status, .link = done.link, .cookie = done.cookie};
 }
 

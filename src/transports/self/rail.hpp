@@ -86,7 +86,7 @@ private:
     LinkSlots<Link> links_;
     Ring<Item> queue_;
     std::size_t lent_ = 0;  // items at the front of the queue that the last poll handed out
-    Ring<Done> dones_;      // of frames whose lending is over
+    Ring<Done> dones_;      // of frames whose lending is over, and of works posted to links that are not up
     base::FileDescriptor wake_;
     bool armed_ = false;
     std::uint64_t discarded_ = 0;

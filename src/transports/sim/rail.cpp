@@ -204,9 +204,14 @@ std::size_t SimRail::poll(std::span<Event> events) noexcept {
         if (pending_.front().flight != no_flight) core_.land(pending_.front().flight);
         pending_.pop_front();
     }
-    lent_ = std::min(events.size(), pending_.size());
-    for (std::size_t i = 0; i < lent_; ++i) hand_out(pending_[i], events[i]);
-    return lent_;
+    std::size_t count = 0;
+    for (; count < events.size() && !lost_.empty(); lost_.pop_front()) {
+        const auto& lost = lost_.front();
+        events[count++] = {.status = WorkStatus::link_lost, .link = lost.link, .cookie = lost.cookie};
+    }
+    lent_ = std::min(events.size() - count, pending_.size());
+    for (std::size_t i = 0; i < lent_; ++i) hand_out(pending_[i], events[count++]);
+    return count;
 }
 
 void SimRail::hand_out(Pending& pending, Event& event) {

@@ -132,6 +132,11 @@ private:
     Bucket bucket_;
     std::vector<Wait> waits_;
 
+    struct Lost {
+        LinkId link;
+        std::uint64_t cookie = 0;
+    };
+    std::deque<Lost> lost_;        // posted to a link that is not up; handed out first, so before a link_down in pending_
     std::deque<Pending> pending_;  // deque: what is lent to the caller stays where it is
     std::size_t lent_ = 0;         // at the front, until the next poll
 };

@@ -9,11 +9,11 @@ namespace railmux::transports::sim {
 std::size_t SimRail::post(std::span<const Work> works) noexcept {
     for (std::size_t i = 0; i < works.size(); ++i) {
         auto* link = links_.find(works[i].link);
-        if (link == nullptr) {
-            push_done(works[i].link, works[i].cookie, WorkStatus::link_lost);
+        if (link == nullptr || link->state != State::up) {
+            lost_.push_back({works[i].link, works[i].cookie});
             continue;
         }
-        if (link->state != State::up || link->outstanding == traits_.tx_depth) return i;
+        if (link->outstanding == traits_.tx_depth) return i;
         enqueue(works[i], *link);
     }
     return works.size();
