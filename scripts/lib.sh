@@ -1,8 +1,10 @@
 # Shared by the scripts: messages, and the one list of Debian packages. Sourced, not run.
 # shellcheck shell=bash
 
+# shellcheck disable=SC2034  # used by the scripts that source this
 packages_build=(g++ cmake ninja-build pkg-config libboost-dev libfmt-dev libspdlog-dev libssl-dev libcli11-dev
                 nlohmann-json3-dev)
+# shellcheck disable=SC2034
 packages_test=(catch2 libbenchmark-dev iproute2 nftables python3 clang clang-format libclang-rt-14-dev)
 
 say() { printf '%s\n' "$*" >&2; }

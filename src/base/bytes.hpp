@@ -4,6 +4,7 @@
 // Lifetime: a Reader or Writer only views the bytes it is given.
 #pragma once
 
+#include <array>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -76,10 +77,9 @@ class Writer {
 public:
     template <std::unsigned_integral T>
     Writer& write(T value) {
-        const auto at = bytes_.size();
-        bytes_.resize(at + sizeof value);
-        store(bytes_.data() + at, value);
-        return *this;
+        std::array<std::byte, sizeof value> field;
+        store(field.data(), value);
+        return append(field);
     }
     Writer& append(std::span<const std::byte> part) {
         bytes_.insert(bytes_.end(), part.begin(), part.end());

@@ -19,8 +19,9 @@ Transports builtin(const Config& config, base::Logger& log) {
     return transports::builtin_transports({config, log});
 }
 
-std::string log_prefix(const Membership& membership) {
-    return membership.in_job() ? fmt::format("railmux[{}]: ", membership.rank()) : std::string("railmux: ");
+std::string log_prefix(const Config& config) {
+    return config.text("job.server").empty() ? std::string("railmux: ")
+                                             : fmt::format("railmux[{}]: ", config.number("job.rank"));
 }
 
 rails::RailManager::Options manager_options(const Config& config, const Membership& membership) {
@@ -47,7 +48,7 @@ Sender::Options sender_options(const Config& config) {
 
 Engine::Engine(const Config& config, Parts parts)
     : config_(config),
-      log_(base::parse_log_level(config.text("log"))),
+      log_(base::parse_log_level(config.text("log")), log_prefix(config)),
       clock_(parts.clock),
       mode_(config.text("progress") == "poll"    ? Mode::poll
             : config.text("progress") == "block" ? Mode::block

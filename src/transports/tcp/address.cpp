@@ -136,7 +136,7 @@ int route_interface(const Endpoint& source, const Endpoint& to) {
     Netlink netlink;
     netlink.ask(request.header, [&](const nlmsghdr& message) {
         if (message.nlmsg_type != RTM_NEWROUTE) return;
-        const auto* route = static_cast<const std::byte*>(NLMSG_DATA(&message));
+        const auto* route = body_of<std::byte>(message);
         for_each_attribute(route + NLMSG_ALIGN(sizeof(rtmsg)), message.nlmsg_len - NLMSG_LENGTH(sizeof(rtmsg)),
                            [&](auto type, auto bytes) {
                                if (type == RTA_OIF && bytes.size() >= sizeof interface) {

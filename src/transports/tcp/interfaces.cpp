@@ -53,7 +53,7 @@ struct RawLink {
 };
 
 RawLink parse_link(const nlmsghdr& message) {
-    const auto* info = static_cast<const ifinfomsg*>(NLMSG_DATA(&message));
+    const auto* info = body_of<ifinfomsg>(message);
     RawLink link;
     auto& result = link.interface;
     result.index = info->ifi_index;
@@ -74,7 +74,7 @@ RawLink parse_link(const nlmsghdr& message) {
 }
 
 void add_address(std::map<int, RawLink>& links, const nlmsghdr& message) {
-    const auto* info = static_cast<const ifaddrmsg*>(NLMSG_DATA(&message));
+    const auto* info = body_of<ifaddrmsg>(message);
     const auto link = links.find(static_cast<int>(info->ifa_index));
     if (link == links.end() || (info->ifa_family != AF_INET && info->ifa_family != AF_INET6)) return;
     InterfaceAddress address{.family = info->ifa_family, .prefix = info->ifa_prefixlen};

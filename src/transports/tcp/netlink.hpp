@@ -32,6 +32,12 @@ private:
     base::FileDescriptor socket_;
 };
 
+/// The body of a message, which the kernel guarantees to hold a T.
+template <typename T>
+[[nodiscard]] const T* body_of(const nlmsghdr& message) noexcept {
+    return reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(&message) + NLMSG_HDRLEN);
+}
+
 /// The attributes of a message or of a nested attribute; `visit(type, bytes)` for each.
 void for_each_attribute(const void* from, std::size_t bytes,
                         const std::function<void(unsigned short, std::span<const std::byte>)>& visit);

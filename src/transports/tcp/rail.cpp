@@ -201,8 +201,8 @@ void Rail::read_netlink() {
     bool changed = false;
     netlink_.news([&](const nlmsghdr& message) {
         const bool link = message.nlmsg_type == RTM_NEWLINK || message.nlmsg_type == RTM_DELLINK;
-        const int index = link ? static_cast<const ifinfomsg*>(NLMSG_DATA(&message))->ifi_index
-                               : static_cast<int>(static_cast<const ifaddrmsg*>(NLMSG_DATA(&message))->ifa_index);
+        const int index = link ? body_of<ifinfomsg>(message)->ifi_index
+                               : static_cast<int>(body_of<ifaddrmsg>(message)->ifa_index);
         changed = changed || index == interface_index_;
     });
     if (!changed || down_) return;

@@ -1,0 +1,112 @@
+#include "fixture.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "transports/faulty_rail.hpp"
+#include "transports/sim/fabric.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::contract {
+
+namespace {
+
+using transports::FaultyRail;
+namespace sim = transports::sim;
+
+struct Surroundings {
+    Config config;
+    base::Logger log{base::LogLevel::off};
+    transports::Services services{config, log};
+    std::vector<std::unique_ptr<transports::Transport>> all;
+};
+
+/// Opens `device` of a transport that is built in, once or twice.
+Fixture built_in(std::string_view transport, std::string_view device, std::size_t rails) {
+    auto around = std::make_shared<Surroundings>();
+    if (transport == "tcp") around->config.set("tcp.interfaces", device);
+    around->all = transports::builtin_transports(around->services);
+    const auto kind = std::ranges::find(around->all, transport, [](const auto& t) { return t->name(); });
+    if (kind == around->all.end()) throw std::runtime_error("no transport " + std::string(transport));
+    const auto devices = (*kind)->scan();
+    const auto found = std::ranges::find(devices, device, &RailInfo::device);
+    if (found == devices.end()) throw std::runtime_error("no device " + std::string(device));
+    Fixture fixture;
+    fixture.first = (*kind)->open(*found);
+    if (rails == 2) fixture.second = (*kind)->open(*found);
+    fixture.surroundings.push_back(around);
+    return fixture;
+}
+
+Fixture simulated(std::uint64_t seed, const sim::RailOptions& options) {
+    auto fabric = std::make_shared<sim::Fabric>(seed);
+    Fixture fixture;
+    fixture.first = fabric->open("a", options);
+    fixture.second = fabric->open("b", options);
+    fixture.idle = [fabric = fabric.get()] { return fabric->advance_to_next_event(); };
+    fixture.surroundings.push_back(fabric);
+    return fixture;
+}
+
+sim::RailOptions instant() {
+    return {.timing = sim::simple_timing(0, 0, 0, 0, 0)};
+}
+
+sim::RailOptions unordered() {
+    sim::RailOptions options{.timing = sim::simple_timing(1000, 100, 100, 50, 0.1), .ordered = false};
+    options.timing.noise_mean_ns = 2000;
+    options.tx_depth = 16;
+    return options;
+}
+
+/// Slow and shallow, with two protocols and confirmed delivery, as some fabrics are.
+sim::RailOptions confirmed() {
+    sim::RailOptions options{.done_is_delivered = true, .tx_depth = 3};
+    options.timing.ranges = {{.up_to_bytes = 256, .L = 1000, .g = 500, .G = 1},
+                             {.L = 9000, .o_s = {.ns = 700}, .g = 2000, .G = 0.5}};
+    return options;
+}
+
+}  // namespace
+
+std::vector<FixtureMaker> plain_fixtures() {
+    return {
+        {"self", [](std::uint64_t) { return built_in("self", "self", 1); }},
+        {"sim", [](std::uint64_t seed) { return simulated(seed, {}); }},
+        {"sim instant", [](std::uint64_t seed) { return simulated(seed, instant()); }},
+        {"sim unordered", [](std::uint64_t seed) { return simulated(seed, unordered()); }},
+        {"sim confirmed", [](std::uint64_t seed) { return simulated(seed, confirmed()); }},
+#if RAILMUX_HAVE_TCP
+        {"tcp", [](std::uint64_t) { return built_in("tcp", "lo", 2); }},
+#endif
+    };
+}
+
+FixtureMaker with_faults(const FixtureMaker& plain, const std::string& plan) {
+    return {plain.name + " behind " + (plan.empty() ? "an empty plan" : plan), [plain, plan](std::uint64_t seed) {
+                auto faults = FaultyRail::Plan::parse(plan);
+                faults.seed = seed;
+                auto fixture = plain.make(seed);
+                fixture.first = std::make_unique<FaultyRail>(std::move(fixture.first), faults);
+                ++faults.seed;
+                if (fixture.second) fixture.second = std::make_unique<FaultyRail>(std::move(fixture.second), faults);
+                // What is held back comes with further polls, not with time.
+                fixture.idle = [idle = fixture.idle] { return idle(), true; };
+                return fixture;
+            }};
+}
+
+const std::vector<FixtureMaker>& fixtures() {
+    static const auto all = [] {
+        auto made = plain_fixtures();
+        for (const auto& plain : plain_fixtures()) {
+            for (const auto* plan : {"", "refuse=20%", "delay=10%:3,delay_work=10%:5"}) {
+                made.push_back(with_faults(plain, plan));
+            }
+        }
+        return made;
+    }();
+    return all;
+}
+
+}  // namespace railmux::contract
