@@ -44,14 +44,16 @@ void Connector::start(std::uint32_t peer, base::Nanoseconds now) {
     if (trying(peer)) return;
     Attempt attempt{.peer = peer, .pairs = {}};
     if (const auto address = ProcessAddress::parse(peers_[peer].address); address) {
-        attempt.pairs = pairs_towards(*address);
+        std::string obstacles;
+        attempt.pairs = pairs_towards(*address, obstacles);
+        if (auto* talk = peers_[peer].talk.get(); attempt.pairs.empty() && talk != nullptr) talk->causes = obstacles;
     }
     attempts_.push_back(std::move(attempt));
     try_level(attempts_.back(), now);
     advance(attempts_.back(), now);
 }
 
-std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& address) {
+std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& address, std::string& obstacles) {
     std::vector<Pair> pairs;
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         if (!rails_[rail].up) continue;
@@ -59,8 +61,10 @@ std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& addr
             if (remote.transport != rails_[rail].transport) continue;
             auto reachability = rails_[rail].rail->reach(remote.address);
             if (reachability.reach == Reach::never) {
-                log_.debug("rail {} does not reach rail {} of {}: {}", rails_[rail].traits().name, remote.rail,
-                           address.host, reachability.why);
+                const auto line = fmt::format("rail {} does not reach rail {} of {}: {}", rails_[rail].traits().name,
+                                              remote.rail, address.host, reachability.why);
+                log_.debug("{}", line);
+                obstacles += line + "\n";
                 continue;
             }
             pairs.push_back({rail, remote, std::move(reachability)});

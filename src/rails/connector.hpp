@@ -80,7 +80,7 @@ private:
     };
 
     [[nodiscard]] Attempt* attempt_of(std::uint32_t peer) noexcept;
-    [[nodiscard]] std::vector<Pair> pairs_towards(const ProcessAddress& address);
+    [[nodiscard]] std::vector<Pair> pairs_towards(const ProcessAddress& address, std::string& obstacles);
     void advance(Attempt& attempt, base::Nanoseconds now);
     void try_level(Attempt& attempt, base::Nanoseconds now);
     void open_pair(Attempt& attempt, Pair& pair, base::Nanoseconds now);
