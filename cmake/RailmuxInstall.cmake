@@ -13,6 +13,8 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/railmux-config-version.cm
 install(FILES ${PROJECT_BINARY_DIR}/railmux-config.cmake ${PROJECT_BINARY_DIR}/railmux-config-version.cmake
     DESTINATION ${package_dir})
 
+# Relative to the file itself, so that the package may be installed under any prefix.
+file(RELATIVE_PATH RAILMUX_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/railmux.pc.in ${PROJECT_BINARY_DIR}/railmux.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/railmux.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 if(TARGET railmux_tool)

@@ -149,6 +149,7 @@ private:
     std::vector<std::uint32_t> hot_;   // links that received lately
     std::size_t next_hot_ = 0;
     std::uint64_t polls_ = 0;
+    bool armed_ = false;               // the next poll looks at every socket
     std::uint32_t writers_ = 0;        // links that wait for room in their socket
     std::uint32_t strangers_ = 0;      // accepted and without a hello yet
 

@@ -27,11 +27,14 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     for (const auto index : retired_) free_links_.push_back(index);
     retired_.clear();
     drain_queues(batch);
-    if (staging_at_ < staging_end_ && !batch.full()) parse(links_[staging_link_], batch);
-    if (staging_at_ < staging_end_ || batch.full()) return batch.count;  // what is lent stays in place
-    staging_at_ = staging_end_ = 0;
+    if (staging_at_ == staging_end_) {
+        staging_at_ = staging_end_ = 0;
+    } else {  // what the last poll had no room for; reading goes on behind it, because it is lent from here
+        if (!batch.full()) parse(links_[staging_link_], batch);
+    }
+    if (staging_at_ < staging_end_ || batch.full()) return batch.count;
     poll_hot(batch);
-    if (hot_.empty() || writers_ > 0 || polls_ % epoll_period == 0) poll_epoll(batch);
+    if (std::exchange(armed_, false) || writers_ > 0 || polls_ % epoll_period == 0) poll_epoll(batch);
     drain_queues(batch);
     return batch.count;
 }
@@ -39,6 +42,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     const bool waiting = done_at_ < dones_.size() || !slow_.empty() || staging_at_ < staging_end_;
+    armed_ = !waiting;  // whoever slept on the descriptor was woken by it
     return waiting ? -1 : epoll_.get();
 }
 

@@ -1,0 +1,58 @@
+// What single steps of the hot path cost.
+#include <benchmark/benchmark.h>
+
+#include <array>
+#include <vector>
+
+#include "messaging/matcher.hpp"
+#include "rails/session.hpp"
+#include "sched/policy.hpp"
+
+using namespace railmux;
+
+static void tag_match(benchmark::State& state) {
+    messaging::Matcher matcher;
+    std::vector<messaging::Posted> posted(static_cast<std::size_t>(state.range(0)));
+    for (std::size_t i = 0; i < posted.size(); ++i) {
+        posted[i].peer = 1;
+        posted[i].tag = i;
+        matcher.post(posted[i]);
+    }
+    std::size_t i = 0;
+    for (auto _ : state) {
+        auto* found = matcher.match(1, i);
+        benchmark::DoNotOptimize(found);
+        matcher.post(*found);
+        i = i + 1 < posted.size() ? i + 1 : 0;
+    }
+}
+BENCHMARK(tag_match)->Arg(1)->Arg(1000);
+
+static void decide(benchmark::State& state, const char* name) {
+    const auto rails = static_cast<std::size_t>(state.range(0));
+    auto policy = sched::make_policy(name, rails);
+    std::vector<sched::Candidate> candidates;
+    for (std::uint32_t i = 0; i < rails; ++i) candidates.push_back({.rail = i, .speed_bps = (i + 1) * 1'000'000'000ULL});
+    for (auto _ : state) benchmark::DoNotOptimize(policy->choose(candidates, 64, 0));
+}
+BENCHMARK_CAPTURE(decide, fixed, "fixed")->Arg(2)->Arg(16);
+BENCHMARK_CAPTURE(decide, round_robin, "round_robin")->Arg(2)->Arg(16);
+BENCHMARK_CAPTURE(decide, weighted_round_robin, "weighted_round_robin")->Arg(2)->Arg(16);
+
+static void session_frame(benchmark::State& state) {
+    rails::FramePool pool;
+    rails::Session sender(pool);
+    rails::Session receiver(pool);
+    for (auto _ : state) {
+        auto* frame = pool.take(64);
+        frame->type = rails::FrameType::eager;
+        frame->flags = rails::frame_flag::ordered;
+        frame->bytes = 64;
+        sender.enter(*frame);
+        const auto header = rails::parse_header({frame->data(), frame->bytes});
+        benchmark::DoNotOptimize(receiver.arrived(header->seq));
+        benchmark::DoNotOptimize(receiver.in_order(*header, {}, [](const auto&, auto) {}));
+        benchmark::DoNotOptimize(sender.acknowledged(receiver.ack(), {}, [&](rails::Frame& f) { pool.give(&f); }));
+    }
+}
+BENCHMARK(session_frame);

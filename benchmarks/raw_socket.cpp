@@ -1,0 +1,188 @@
+// What a plain busy-polling TCP program reaches: the measure for railmux. One send call a message, non-blocking sockets,
+// TCP_NODELAY, no headers; the receiver confirms at the end.
+//
+//   raw_socket --listen PORT
+//   raw_socket --connect HOST:PORT pingpong|bandwidth BYTES ITERATIONS
+//
+// Prints one JSON object a run. Several HOST:PORT pairs, separated by commas, flood all of them at the same time.
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+namespace {
+
+struct Job {
+    std::uint64_t pingpong = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t iterations = 0;
+};
+
+[[noreturn]] void die(const char* what) {
+    std::fprintf(stderr, "raw_socket: %s: %s\n", what, std::strerror(errno));
+    std::exit(1);
+}
+
+void set_up(int socket) {
+    const int on = 1;
+    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+}
+
+void send_all(int socket, const char* data, std::size_t bytes) {
+    while (bytes > 0) {
+        const auto sent = ::send(socket, data, bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+        if (sent < 0 && errno != EAGAIN) die("send");
+        if (sent <= 0) continue;
+        data += sent;
+        bytes -= static_cast<std::size_t>(sent);
+    }
+}
+
+void receive_all(int socket, char* data, std::size_t bytes) {
+    while (bytes > 0) {
+        const auto got = ::recv(socket, data, bytes, MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EAGAIN)) die("receive");
+        if (got < 0) continue;
+        data += got;
+        bytes -= static_cast<std::size_t>(got);
+    }
+}
+
+void serve(int socket) {
+    Job job;
+    receive_all(socket, reinterpret_cast<char*>(&job), sizeof job);
+    std::vector<char> buffer(std::max<std::size_t>(job.bytes, 256 * 1024));
+    if (job.pingpong != 0) {
+        for (std::uint64_t i = 0; i < job.iterations; ++i) {
+            receive_all(socket, buffer.data(), job.bytes);
+            send_all(socket, buffer.data(), job.bytes);
+        }
+        return;
+    }
+    auto left = job.bytes * job.iterations;
+    while (left > 0) {
+        const auto got = ::recv(socket, buffer.data(), std::min<std::size_t>(left, buffer.size()), MSG_DONTWAIT);
+        if (got == 0 || (got < 0 && errno != EAGAIN)) die("receive");
+        if (got > 0) left -= static_cast<std::uint64_t>(got);
+    }
+    send_all(socket, "k", 1);
+}
+
+int connect_to(const std::string& where) {
+    const auto colon = where.rfind(':');
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(where.substr(colon + 1))));
+    ::inet_pton(AF_INET, where.substr(0, colon).c_str(), &address.sin_addr);
+    for (int attempt = 0; attempt < 200; ++attempt) {
+        const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+        if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+            set_up(socket);
+            return socket;
+        }
+        ::close(socket);
+        ::usleep(10'000);  // the other side may just be starting
+    }
+    die("connect");
+}
+
+using Clock = std::chrono::steady_clock;
+
+double microseconds(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
+
+void ping_pong(int socket, const Job& job) {
+    std::vector<char> buffer(std::max<std::size_t>(job.bytes, 1));
+    std::vector<double> times;
+    times.reserve(job.iterations);
+    for (std::uint64_t i = 0; i < job.iterations; ++i) {
+        const auto start = Clock::now();
+        send_all(socket, buffer.data(), job.bytes);
+        receive_all(socket, buffer.data(), job.bytes);
+        times.push_back(microseconds(Clock::now() - start) / 2);
+    }
+    times.erase(times.begin(), times.begin() + static_cast<long>(times.size() / 10));  // warming up
+    std::sort(times.begin(), times.end());
+    std::printf("{\"bytes\":%llu,\"half_round_trip_us\":{\"min\":%.3f,\"median\":%.3f,\"p99\":%.3f}}\n",
+                static_cast<unsigned long long>(job.bytes), times.front(), times[times.size() / 2],
+                times[times.size() * 99 / 100]);
+}
+
+void flood(const std::vector<int>& sockets, const Job& job) {
+    std::vector<char> buffer(job.bytes);
+    std::vector<std::uint64_t> left(sockets.size(), job.bytes * job.iterations);
+    const auto start = Clock::now();
+    bool any = true;
+    while (any) {
+        any = false;
+        for (std::size_t i = 0; i < sockets.size(); ++i) {
+            if (left[i] == 0) continue;
+            any = true;
+            const auto part = job.bytes - (job.bytes * job.iterations - left[i]) % job.bytes;
+            const auto sent = ::send(sockets[i], buffer.data(), part, MSG_DONTWAIT | MSG_NOSIGNAL);
+            if (sent < 0 && errno != EAGAIN) die("send");
+            if (sent > 0) left[i] -= static_cast<std::uint64_t>(sent);
+        }
+    }
+    char confirmed = 0;
+    for (const int socket : sockets) receive_all(socket, &confirmed, 1);
+    const auto seconds = microseconds(Clock::now() - start) / 1e6;
+    const auto messages = static_cast<double>(job.iterations * sockets.size());
+    std::printf("{\"bytes\":%llu,\"MB_per_s\":%.3f,\"messages_per_s\":%.1f}\n", static_cast<unsigned long long>(job.bytes),
+                messages * static_cast<double>(job.bytes) / seconds / 1e6, messages / seconds);
+}
+
+void listen_and_serve(int port) {
+    const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+    const int on = 1;
+    ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener, 8) != 0) {
+        die("listen");
+    }
+    const int socket = ::accept(listener, nullptr, nullptr);
+    set_up(socket);
+    serve(socket);
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    const std::string mode = count > 1 ? arguments[1] : "";
+    if (mode == "--listen" && count == 3) {
+        listen_and_serve(std::atoi(arguments[2]));
+        return 0;
+    }
+    if (mode != "--connect" || count != 6) {
+        std::fprintf(stderr, "usage: raw_socket --listen PORT | --connect HOST:PORT[,...] pingpong|bandwidth BYTES ITERATIONS\n");
+        return 2;
+    }
+    std::vector<int> sockets;
+    const std::string places = arguments[2];
+    for (std::size_t at = 0; at <= places.size();) {
+        const auto end = std::min(places.find(',', at), places.size());
+        sockets.push_back(connect_to(places.substr(at, end - at)));
+        at = end + 1;
+    }
+    const Job job{std::string(arguments[3]) == "pingpong", std::strtoull(arguments[4], nullptr, 10),
+                  std::strtoull(arguments[5], nullptr, 10)};
+    for (const int socket : sockets) send_all(socket, reinterpret_cast<const char*>(&job), sizeof job);
+    if (job.pingpong != 0) {
+        ping_pong(sockets.front(), job);
+    } else {
+        flood(sockets, job);
+    }
+    return 0;
+}
