@@ -1,0 +1,69 @@
+// The time a small message takes: half of the average round trip.
+//
+//   example_ping_pong --listen 5000             on one host
+//   example_ping_pong --connect HOST:5000       on the other
+//   railmux run -n 2 example_ping_pong          or both as a job
+#include <railmux/context.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <iostream>
+#include <string_view>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr railmux::Tag ball = 7;
+constexpr int rounds = 1000;
+
+void serve(railmux::Context& context, railmux::Peer other) {
+    std::array<std::byte, 8> message{};
+    for (int i = 0; i < rounds; ++i) {
+        context.recv(other, ball, message);
+        context.send(other, ball, message);
+    }
+}
+
+void play(railmux::Context& context, railmux::Peer other) {
+    std::array<std::byte, 8> message{};
+    const auto begin = Clock::now();
+    for (int i = 0; i < rounds; ++i) {
+        context.send(other, ball, message);
+        context.recv(other, ball, message);
+    }
+    const std::chrono::duration<double, std::micro> elapsed = Clock::now() - begin;
+    std::cout << "half round trip with " << context.name(other) << ": " << elapsed.count() / (2 * rounds) << " us\n";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const std::string_view option = argc == 3 ? argv[1] : "";
+    try {
+        railmux::Context context;
+        if (option == "--listen") {
+            context.listen(argv[2]);
+            const auto other = context.accept(std::chrono::minutes(1));
+            if (!other) throw railmux::Error(railmux::ErrorCode::timed_out, "nobody connected within a minute");
+            serve(context, *other);
+        } else if (option == "--connect") {
+            play(context, context.connect(argv[2]));
+        } else if (context.size() == 2) {
+            const auto other = context.peer(1 - context.rank());
+            if (context.rank() == 0) {
+                play(context, other);
+            } else {
+                serve(context, other);
+            }
+        } else {
+            std::cerr << "usage: " << argv[0] << " --listen PORT | --connect HOST:PORT, or under `railmux run -n 2`\n";
+            return 2;
+        }
+        return 0;
+    } catch (const railmux::Error& error) {
+        std::cerr << error.what() << '\n' << error.cure() << '\n';
+        return 1;
+    }
+}
