@@ -74,7 +74,10 @@ std::size_t FaultyRail::post(std::span<const Work> works) noexcept {
 }
 
 bool FaultyRail::post_one(const Work& work) {
-    if (hit(Fault::refuse, ++offers_) != nullptr) return false;
+    if (hit(Fault::refuse, ++offers_) != nullptr) {
+        refused_ = true;
+        return false;
+    }
     auto* state = find(work.link);
     if (state == nullptr || !(state->up || state->ended)) {
         if (rail_->post({&work, 1}) == 0) return false;
@@ -240,7 +243,8 @@ void FaultyRail::handed_out(const Event& event) {
 
 int FaultyRail::arm() noexcept {
     const auto moves = [&](LinkId link) { return !stalled(link) || find(link)->stalled_until != forever; };
-    if (!lost_.empty()) return -1;
+    // Nothing below will wake who was refused here.
+    if (std::exchange(refused_, false) || !lost_.empty()) return -1;
     for (const auto& held : held_) {
         if (moves(held.event.link)) return -1;
     }

@@ -108,6 +108,7 @@ private:
     std::uint64_t events_ = 0;
     std::uint64_t frames_ = 0;
     std::uint64_t polls_ = 0;
+    bool refused_ = false;           // since the last arm
     std::unordered_map<std::uint64_t, LinkState> links_;
     std::deque<Deferred> deferred_;  // works not yet given to the rail
     std::deque<Lost> lost_;          // works that complete as link_lost with the next poll

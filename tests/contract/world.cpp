@@ -66,6 +66,11 @@ std::pair<End, End> World::link(Rail& from, Rail& to) {
     return {near, far};
 }
 
+void World::disconnect(const End& end) {
+    log(end).closing = true;
+    end.rail->disconnect(end.id);
+}
+
 // --- Works -----------------------------------------------------------------------------------------------------------
 
 std::size_t World::post(Rail& rail, std::span<const Work> works) {
@@ -75,7 +80,7 @@ std::size_t World::post(Rail& rail, std::span<const Work> works) {
         auto& link = log({&rail, work.link});
         ++link.outstanding[work.cookie];
         ++link.undone;
-        if (link.up && !link.down && link.undone > link.lost + rail.traits().tx_depth) {
+        if (link.up && !link.down && !link.closing && link.undone > rail.traits().tx_depth) {
             broken("rule 1: more works accepted than tx_depth");
         }
     }
@@ -197,7 +202,7 @@ void World::take_done(LinkLog& link, const Event& event) {
     if (link.down && event.status != WorkStatus::link_lost) broken("rule 5: a work that succeeds on a dead link");
     const auto kept = sent_.find(event.cookie);
     if (kept == sent_.end()) return;
-    std::memset(kept->second.data(), 0xdd, kept->second.size());  // the buffer is ours again
+    std::ranges::fill(kept->second, std::byte{0xdd});  // the buffer is ours again
     sent_.erase(kept);
 }
 

@@ -41,6 +41,7 @@ struct LinkLog {
     bool known = false;  // through connect or a request
     bool requested = false;
     bool up = false;
+    bool closing = false;  // disconnected here: takes any number of works, all lost
     bool down = false;
     Bytes hello;         // of the request
     Bytes reply;         // with link_up, or with link_down if refused
@@ -74,7 +75,7 @@ public:
     /// A link from a to b: both ends up.
     [[nodiscard]] std::pair<End, End> link();
     [[nodiscard]] std::pair<End, End> link(Rail& from, Rail& to);
-    void disconnect(const End& end) { end.rail->disconnect(end.id); }
+    void disconnect(const End& end);
     [[nodiscard]] LinkLog& log(const End& end);
 
     // --- Works -------------------------------------------------------------------------------------------------------
@@ -87,6 +88,7 @@ public:
     [[nodiscard]] std::uint64_t next_cookie() { return next_cookie_++; }
 
     // --- Time --------------------------------------------------------------------------------------------------------
+    std::size_t poll(Rail& rail);
     /// Polls each rail once; lets time pass if nothing came. False when nothing can come any more.
     bool round();
     /// Rounds until it is true; the test fails when that takes too long.
@@ -106,7 +108,6 @@ private:
         std::vector<End> requests;
         std::map<std::pair<std::uint32_t, std::uint32_t>, LinkLog> links;
     };
-    [[nodiscard]] std::size_t poll(Rail& rail);
     void take(Rail& rail, Side& side, const Event& event);
     void take_done(LinkLog& link, const Event& event);
 

@@ -1,0 +1,113 @@
+// arm(): a descriptor to sleep on instead of polling.
+#include <poll.h>
+
+#include <chrono>
+
+#include "world.hpp"
+
+using namespace railmux::contract;
+
+namespace {
+
+bool readable(int descriptor, int milliseconds) {
+    pollfd entry{.fd = descriptor, .events = POLLIN, .revents = 0};
+    return ::poll(&entry, 1, milliseconds) == 1;
+}
+
+/// Until it is true `rail` is polled only when its descriptor says so; the other rail is polled all the time.
+void sleep_until(World& world, Rail& rail, const char* what, const std::function<bool()>& came) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    auto& other = &rail == &world.a() ? world.b() : world.a();
+    int first = -1;
+    while (!came()) {
+        if (world.poll(rail) > 0) continue;
+        const int descriptor = rail.arm();
+        if (descriptor < 0) continue;
+        if (first >= 0) REQUIRE(descriptor == first);
+        first = descriptor;
+        while (!readable(descriptor, world.one_rail() ? 1000 : 1)) {
+            if (!world.one_rail()) world.poll(other);
+            if (std::chrono::steady_clock::now() > limit) FAIL("the descriptor never woke for " << what);
+        }
+    }
+}
+
+/// Polls until there is a descriptor, as an engine does before it sleeps.
+int fall_asleep(World& world, Rail& rail) {
+    int descriptor = -1;
+    world.until("a descriptor to sleep on", [&] {
+        if (world.poll(rail) == 0) descriptor = rail.arm();
+        return descriptor >= 0;
+    });
+    return descriptor;
+}
+
+}  // namespace
+
+TEST_CASE("the armed descriptor wakes for whatever comes", "[contract]") {
+    on_each_fixture([](World& world) {
+        if (!world.a().traits().events) {
+            CHECK(world.a().arm() == -1);
+            return;
+        }
+        const auto [near, far] = world.link();
+        world.settle();
+        fall_asleep(world, world.b());
+        world.send(near, pattern(10, 1));
+        sleep_until(world, world.b(), "a frame", [&] { return !world.log(far).frames.empty(); });
+        fall_asleep(world, world.b());
+        End asked;
+        world.on_event = [&](Rail& rail, const Event& event) {
+            if (event.kind == EventKind::connect_request) asked = {&rail, event.link};
+        };
+        const auto next = world.connect(world.a(), world.b().address(), pattern(1, 1));
+        sleep_until(world, world.b(), "a request", [&] { return asked.rail != nullptr; });
+        fall_asleep(world, world.b());
+        world.b().accept(asked.id, {});
+        sleep_until(world, world.b(), "link_up", [&] { return world.log(asked).up; });
+        world.until("both ends up", [&] { return world.log(next).up; });
+        fall_asleep(world, world.b());
+        world.disconnect(near);
+        sleep_until(world, world.b(), "link_down", [&] { return world.log(far).down; });
+        fall_asleep(world, world.b());
+        const End stale = far;
+        world.send(stale, pattern(1, 1));
+        sleep_until(world, world.b(), "a lost work", [&] { return world.log(stale).undone == 0; });
+    });
+}
+
+TEST_CASE("an idle rail's descriptor falls silent", "[contract]") {
+    on_each_fixture([](World& world) {
+        if (!world.b().traits().events) return;
+        const auto [near, far] = world.link();
+        for (std::size_t i = 0; i < 20; ++i) {
+            world.send(near, pattern(100, i));
+            world.send(far, pattern(100, i));
+        }
+        world.until("all frames", [&] {
+            return world.log(far).frames.size() == 20 && world.log(near).frames.size() == 20;
+        });
+        world.settle();
+        for (auto* rail : {&world.a(), &world.b()}) {
+            world.until("silence", [&] { return !readable(fall_asleep(world, *rail), 0); });
+        }
+    });
+}
+
+TEST_CASE("the armed descriptor wakes for room to send", "[contract]") {
+    on_each_fixture([](World& world) {
+        if (!world.a().traits().events) return;
+        world.keep_frames = false;
+        const auto [near, far] = world.link();
+        auto bytes = pattern(world.a().traits().max_frame, 1);
+        const Segment segment{bytes.data(), bytes.size()};
+        const std::vector<Work> works(1000, Work{.link = near.id, .segments = {&segment, 1}});
+        std::span<const Work> rest(works);
+        sleep_until(world, world.a(), "room to send", [&] {
+            rest = rest.subspan(world.post(world.a(), rest));
+            return rest.empty();
+        });
+        world.until_done(near);
+        world.until("all frames", [&, at = far] { return world.log(at).frames.size() == works.size(); });
+    });
+}
