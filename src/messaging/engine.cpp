@@ -9,9 +9,9 @@ namespace railmux::messaging {
 
 namespace {
 
-// Messages of a burst within this time of the last system call wait for the next one, which then carries them all: about
-// what a system call that sends costs. The first message of a burst never waits.
-constexpr base::Nanoseconds burst_gap = 4 * base::microsecond;
+// Messages of a burst within this time of the last system call wait for the next one, which then carries them all: a few
+// times what a system call that sends costs. The first message of a burst never waits.
+constexpr base::Nanoseconds burst_gap = 6 * base::microsecond;
 // ... unless this much has gathered: enough to be worth a system call, and the network should not stand idle.
 constexpr std::size_t burst_bytes = 32 * 1024;
 
@@ -110,7 +110,7 @@ void Engine::flush_burst(std::size_t bytes) {
     deferred_bytes_ += bytes;
     if (now_ - last_post_ < burst_gap && deferred_bytes_ < burst_bytes) return;
     rails_.flush();
-    last_post_ = now();
+    last_post_ = now_;
     deferred_bytes_ = 0;
 }
 

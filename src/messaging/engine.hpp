@@ -145,6 +145,7 @@ private:
     std::vector<std::uint32_t> knocked_;  // peers for accept()
 
     base::Nanoseconds now_ = 0;           // of the pass under way, for what the rails call back
+    std::uint32_t idle_passes_ = 0;
     base::Nanoseconds last_post_ = 0;     // when a burst was last handed over
     std::size_t deferred_bytes_ = 0;      // of a burst, since then
     base::Nanoseconds next_membership_ = 0;

@@ -6,9 +6,13 @@ namespace railmux::rails {
 using transports::EventKind;
 
 bool RailManager::poll(base::Nanoseconds now) {
+    // The first rail that has something ends the round: what it brought should reach the application before other rails are
+    // looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn.
     bool any = false;
-    for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-        if (rails_[rail].up) any = poll_rail(rail, now) || any;
+    for (std::size_t i = 0; i < rails_.size() && !any; ++i) {
+        const auto rail = next_rail_;
+        next_rail_ = next_rail_ + 1 < rails_.size() ? next_rail_ + 1 : 0;
+        if (rails_[rail].up) any = poll_rail(rail, now);
     }
     if (now >= next_deadline_) {
         next_deadline_ = never;

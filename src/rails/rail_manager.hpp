@@ -182,6 +182,7 @@ private:
     std::vector<std::uint32_t> dirty_;        // links with something to post
     std::vector<std::uint32_t> ack_list_;     // peers owed an acknowledgement
     std::vector<std::uint32_t> connecting_;   // peers wanted and without a link
+    std::uint32_t next_rail_ = 0;             // whose turn it is to be polled
     base::Nanoseconds next_deadline_ = never;
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;

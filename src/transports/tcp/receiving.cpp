@@ -12,8 +12,8 @@ namespace railmux::transports::tcp {
 
 namespace {
 // All sockets that are not hot are looked at once in this many polls: a look costs about as much as a read, and whatever
-// comes first on such a socket waits a few microseconds at most.
-constexpr std::uint64_t epoll_period = 16;
+// comes first on such a socket waits some ten microseconds at most.
+constexpr std::uint64_t epoll_period = 64;
 // A link that has not received for this many polls is no longer hot.
 constexpr std::uint64_t hot_polls = 4096;
 constexpr std::size_t most_hot = 4;
