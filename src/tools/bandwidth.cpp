@@ -17,7 +17,8 @@ constexpr auto footer =
         $ railmux run -n 2 railmux bandwidth
 
 The receiver checks of every message the length and a number in its first and last 8 bytes, and every byte of the last
-message in each buffer and of the whole warm-up. Exit code 0 says that all of it arrived and was right.
+message in each buffer and of the whole warm-up. With fewer --buffers than messages under way, as in the OSU benchmarks,
+the messages share memory: faster where the cache is the limit, but they then all carry the same number. Exit code 0 says that all of it arrived and was right.
 The bytes by rail are the payload that the connecting side sent over it, with --bidirectional sent and received.)";
 
 Result result(std::uint64_t bytes, const Outcome& outcome, Driver&) {
@@ -36,6 +37,9 @@ void add_bandwidth(CLI::App& railmux, int& exit_code) {
         ->type_name("W")
         ->check(CLI::Range(1, 65536))
         ->capture_default_str();
+    command->add_option("--buffers", options->buffers, "distinct buffers on each side; default: as many as the window")
+        ->type_name("N")
+        ->check(CLI::Range(1, 65536));
     command->add_flag_callback(
         "--bidirectional", [options] { options->direction = Direction::both; }, "both sides send; the sum is shown");
     command->callback([options, &exit_code] {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <optional>
@@ -85,12 +86,18 @@ void show_progress(std::string_view text) {
 
 Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes) {
     if (benchmark.action == Action::pingpong) return {.action = benchmark.action, .bytes = bytes};
-    const auto window = affordable_window(bytes, options.window);
+    const auto wanted = options.buffers == 0 ? options.window : std::min(options.buffers, options.window);
+    const auto buffers = affordable_window(bytes, wanted);
+    const auto window = options.buffers == 0 ? buffers : options.window;
     if (window < options.window) {
         fmt::print(stderr, "railmux: window reduced from {} to {} at {} bytes, to bound the memory for buffers\n",
                    options.window, window, bytes);
     }
-    return {.action = benchmark.action, .direction = options.direction, .bytes = bytes, .window = window};
+    return {.action = benchmark.action,
+            .direction = options.direction,
+            .bytes = bytes,
+            .window = window,
+            .buffers = buffers};
 }
 
 void drive(const Benchmark& benchmark, const BenchmarkOptions& options, Driver& driver, Printer& printer) {

@@ -37,6 +37,7 @@ struct BenchmarkOptions {
     std::string sizes;
     Extent extent;
     std::uint64_t window = 64;
+    std::uint64_t buffers = 0;  // 0: as many as the window
     Direction direction = Direction::to_server;
     bool keep = false;
     bool json = false;

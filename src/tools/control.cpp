@@ -34,6 +34,7 @@ std::vector<std::byte> encode(const Order& order) {
         .write(order.bytes)
         .write(order.count)
         .write(order.window)
+        .write(order.buffers)
         .write(order.seed);
     return std::move(writer).take();
 }
@@ -55,8 +56,10 @@ Order decode_order(std::span<const std::byte> bytes) {
     order.bytes = reader.read<std::uint64_t>();
     order.count = reader.read<std::uint64_t>();
     order.window = reader.read<std::uint64_t>();
+    order.buffers = reader.read<std::uint64_t>();
     order.seed = reader.read<std::uint64_t>();
-    if (!reader.done() || action > 2 || direction > 1 || check > 1 || order.window == 0) malformed("order");
+    if (!reader.done() || action > 2 || direction > 1 || check > 1 || order.window == 0 || order.buffers == 0)
+        malformed("order");
     order.action = static_cast<Action>(action);
     order.direction = static_cast<Direction>(direction);
     order.check = static_cast<Check>(check);

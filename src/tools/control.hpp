@@ -45,10 +45,15 @@ struct Order {
     Direction direction = Direction::to_server;
     Check check = Check::stamps;
     std::uint64_t bytes = 0;
-    std::uint64_t count = 0;   ///< messages each way
-    std::uint64_t window = 1;  ///< stream: messages under way at a time
-    std::uint64_t seed = 0;    ///< of the content: forth by the seed, back by its complement
+    std::uint64_t count = 0;    ///< messages each way
+    std::uint64_t window = 1;   ///< messages under way at a time
+    std::uint64_t buffers = 1;  ///< distinct buffers; with fewer than the window, messages under way share them
+    std::uint64_t seed = 0;     ///< of the content: forth by the seed, back by its complement
     friend bool operator==(const Order&, const Order&) = default;
+
+    [[nodiscard]] bool shares_buffers() const noexcept { return buffers < window; }
+    /// What message `index` is stamped with. Messages that share a buffer must not differ.
+    [[nodiscard]] std::uint64_t number(std::uint64_t index) const noexcept { return shares_buffers() ? 0 : index; }
 };
 
 /// ready (only `problem` counts) and verdict.

@@ -18,7 +18,7 @@ void note_fault(Reply& tally, std::string text) {
 }
 
 void verify_message(std::span<const std::byte> message, const Part& part, std::uint64_t index, Reply& tally) {
-    const auto wrong = first_difference(message, part.receive_seed, index);
+    const auto wrong = first_difference(message, part.receive_seed, part.order.number(index));
     if (!wrong) return;
     note_fault(tally,
                fmt::format("message {} of {} bytes: byte {} is not what was sent", index, message.size(), *wrong));
@@ -33,8 +33,8 @@ void take(const Status& status, std::span<std::byte> buffer, const Part& part, s
                                       status.bytes, status.message, buffer.size()));
     } else if (part.order.check == Check::all) {
         verify_message(buffer, part, index, tally);
-        std::memset(buffer.data(), poison, buffer.size());
-    } else if (!stamped(buffer, part.receive_seed, index)) {
+        if (!part.order.shares_buffers()) std::memset(buffer.data(), poison, buffer.size());
+    } else if (!stamped(buffer, part.receive_seed, part.order.number(index))) {
         note_fault(tally, fmt::format("message {} of {} bytes: it does not carry its own number: lost, doubled or "
                                       "out of order",
                                       index, buffer.size()));
@@ -53,7 +53,7 @@ Part server_part(Context& context, Peer peer, const Order& order) {
 
 void prepare(const Part& part, Buffers& outgoing, Buffers& incoming) {
     const auto& order = part.order;
-    const auto slots = std::max<std::uint64_t>(1, std::min(order.window, order.count));
+    const auto slots = std::max<std::uint64_t>(1, std::min({order.buffers, order.window, order.count}));
     outgoing.resize(order.bytes, slots);
     incoming.resize(order.bytes, slots);
     for (std::uint64_t i = 0; i < slots; ++i) fill(outgoing[i], part.send_seed);
@@ -89,19 +89,19 @@ void pong(const Part& part, Buffers& outgoing, Buffers& incoming, Reply& tally) 
 Lane::Lane(const Part& part, Buffers& buffers)
     : part_(part),
       buffers_(buffers),
-      requests_(buffers.count()),
-      statuses_(buffers.count()),
-      batch_((buffers.count() + 1) / 2) {}
+      requests_(std::clamp<std::uint64_t>(part.order.count, 1, part.order.window)),
+      statuses_(requests_.size()),
+      batch_((requests_.size() + 1) / 2) {}
 
 std::pair<std::uint64_t, std::uint64_t> Lane::next_batch() const noexcept {
-    const auto free = buffers_.count() - (started_ - finished_);
+    const auto free = requests_.size() - (started_ - finished_);
     const auto left = part_.order.count - started_;
     return {started_, started_ + std::min({batch_, free, left})};
 }
 
 std::span<const Status> Lane::wait_batch() {
-    const auto place = finished_ % buffers_.count();
-    const auto size = std::min({batch_, started_ - finished_, buffers_.count() - place});
+    const auto place = finished_ % requests_.size();
+    const auto size = std::min({batch_, started_ - finished_, requests_.size() - place});
     const auto statuses = std::span(statuses_).first(size);
     const auto code = part_.context.wait_all(std::span(requests_).subspan(place, size), statuses);
     if (code != ErrorCode::ok) {
@@ -118,9 +118,9 @@ std::span<const Status> Lane::wait_batch() {
 void SendLane::start() {
     const auto [first, last] = next_batch();
     for (auto i = first; i < last; ++i) {
-        const auto place = i % buffers_.count();
-        stamp(buffers_[place], part_.send_seed, i);
-        requests_[place] = part_.context.isend(part_.peer, data_tag, buffers_[place]);
+        const auto message = buffer_of(i);
+        stamp(message, part_.send_seed, part_.order.number(i));
+        requests_[i % requests_.size()] = part_.context.isend(part_.peer, data_tag, message);
     }
     started_ = last;
 }
@@ -128,8 +128,7 @@ void SendLane::start() {
 void ReceiveLane::start() {
     const auto [first, last] = next_batch();
     for (auto i = first; i < last; ++i) {
-        const auto place = i % buffers_.count();
-        requests_[place] = part_.context.irecv(part_.peer, data_tag, buffers_[place]);
+        requests_[i % requests_.size()] = part_.context.irecv(part_.peer, data_tag, buffer_of(i));
     }
     started_ = last;
 }
@@ -137,7 +136,7 @@ void ReceiveLane::start() {
 void ReceiveLane::finish() {
     auto index = finished_;
     for (const auto& status : wait_batch()) {
-        take(status, buffers_[index % buffers_.count()], part_, index, tally_);
+        take(status, buffer_of(index), part_, index, tally_);
         ++index;
     }
 }

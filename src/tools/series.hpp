@@ -53,9 +53,13 @@ protected:
     /// Waits for the oldest batch, gives its results. Throws Error when an operation failed; truncation passes.
     std::span<const Status> wait_batch();
 
+    [[nodiscard]] std::span<std::byte> buffer_of(std::uint64_t index) const noexcept {
+        return buffers_[index % buffers_.count()];
+    }
+
     const Part& part_;
     Buffers& buffers_;
-    std::vector<Request> requests_;  // message i has place i % window
+    std::vector<Request> requests_;  // as many as the window; message i has place i % window
     std::vector<Status> statuses_;
     std::uint64_t batch_ = 1;
     std::uint64_t started_ = 0;

@@ -15,6 +15,7 @@ TEST_CASE("orders and replies survive the way", "[tools]") {
                       .bytes = 1ull << 33,
                       .count = 17,
                       .window = 64,
+                      .buffers = 3,
                       .seed = ~0ull};
     CHECK(decode_order(encode(order)) == order);
     CHECK(decode_order(encode(Order{})) == Order{});
@@ -38,6 +39,7 @@ TEST_CASE("malformed orders and replies are refused", "[tools]") {
         CHECK_THROWS_AS(decode_order(bad), railmux::Error);
     }
     CHECK_THROWS_AS(decode_order(encode(Order{.window = 0})), railmux::Error);
+    CHECK_THROWS_AS(decode_order(encode(Order{.buffers = 0})), railmux::Error);
     auto other_version = encode(Reply{});
     other_version[0] = std::byte{99};
     CHECK_THROWS_WITH(decode_reply(other_version), "the other side's tool speaks version 99, this one 1");

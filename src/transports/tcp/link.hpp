@@ -59,7 +59,8 @@ struct Link {
     LinkId id;
     base::FileDescriptor socket;
     bool same_host = false;   // its bytes never leave by the interface
-    bool wants_write = false;  // in the epoll set
+    bool watched = false;      // in the epoll set; a hot link is not, unless it waits for room to write
+    bool wants_write = false;
     std::uint16_t undone = 0;  // works accepted whose `done` has not been handed out
     bool complained = false;   // about puts to nowhere
     PartialWork partial;

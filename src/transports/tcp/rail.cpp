@@ -119,7 +119,6 @@ Link& Rail::new_link(base::FileDescriptor socket, LinkPhase phase) {
     link.phase = phase;
     link.socket = std::move(socket);
     link.setup = std::make_unique<Link::Setup>();
-    if (link.socket.valid()) add_to_epoll(epoll_.get(), link.socket.get(), index);
     return link;
 }
 
@@ -130,13 +129,31 @@ Link* Rail::find(LinkId id) noexcept {
 }
 
 void Rail::watch(Link& link, bool write) {
-    if (link.wants_write == write) return;
+    if (link.watched && link.wants_write == write) return;
+    if (link.phase == LinkPhase::up && link.wants_write != write) writers_ += write ? 1 : ~std::uint32_t{0};
     link.wants_write = write;
-    if (link.phase == LinkPhase::up) writers_ += write ? 1 : ~std::uint32_t{0};
     epoll_event event{};
     event.events = write ? EPOLLIN | EPOLLOUT : EPOLLIN;
     event.data.u32 = link.id.index;
-    ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, link.socket.get(), &event);
+    ::epoll_ctl(epoll_.get(), std::exchange(link.watched, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, link.socket.get(), &event);
+}
+
+void Rail::unwatch(Link& link) {
+    if (std::exchange(link.watched, false)) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link.socket.get(), nullptr);
+}
+
+void Rail::heat(Link& link) {
+    if (std::find(hot_.begin(), hot_.end(), link.id.index) == hot_.end()) {
+        if (hot_.size() == most_hot) return;
+        hot_.push_back(link.id.index);
+    }
+    if (!link.wants_write) unwatch(link);
+}
+
+void Rail::cool(Link& link) {
+    std::erase(hot_, link.id.index);
+    next_hot_ = 0;
+    if (link.phase == LinkPhase::up) watch(link, link.wants_write);
 }
 
 void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> reply) {
@@ -144,6 +161,8 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
     if (link.wants_write && phase == LinkPhase::up) --writers_;
     if (link.partial.left > 0) dones_.push_back({link.id, link.partial.cookie, WorkStatus::link_lost});
     link.partial.left = 0;
+    std::erase(hot_, link.id.index);
+    next_hot_ = 0;
     if (staging_link_ == link.id.index) staging_at_ = staging_end_;
     link.read = {};
     if (phase == LinkPhase::greeting) {  // a stranger: nobody above has heard of it
@@ -161,6 +180,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
     }
     link.setup.reset();
     link.socket.reset();  // leaves the epoll set by itself
+    link.watched = false;
 }
 
 void Rail::disconnect(LinkId id) {

@@ -16,7 +16,6 @@ namespace {
 constexpr std::uint64_t epoll_period = 64;
 // A link that has not received for this many polls is no longer hot.
 constexpr std::uint64_t hot_polls = 4096;
-constexpr std::size_t most_hot = 4;
 }  // namespace
 
 std::size_t Rail::poll(std::span<Event> events) noexcept {
@@ -42,6 +41,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     const bool waiting = done_at_ < dones_.size() || !slow_.empty() || staging_at_ < staging_end_;
+    while (!waiting && !hot_.empty()) cool(links_[hot_.back()]);
     armed_ = !waiting;  // whoever slept on the descriptor was woken by it
     return waiting ? -1 : epoll_.get();
 }
@@ -70,15 +70,13 @@ void Rail::drain_queues(Batch& batch) noexcept {
 
 void Rail::poll_hot(Batch& batch) noexcept {
     const auto count = hot_.size();
-    for (std::size_t i = 0; i < count && !batch.full() && room_to_read(); ++i) {
+    for (std::size_t i = 0; i < count && !hot_.empty() && !batch.full() && room_to_read(); ++i) {
         next_hot_ = next_hot_ + 1 < hot_.size() ? next_hot_ + 1 : 0;
         Link& link = links_[hot_[next_hot_]];
-        if (link.phase == LinkPhase::up) receive(link, batch);
+        receive(link, batch);
         if (staging_at_ < staging_end_) return;
+        if (polls_ - link.last_received > hot_polls) cool(link);
     }
-    std::erase_if(hot_, [&](std::uint32_t index) {
-        return links_[index].phase != LinkPhase::up || polls_ - links_[index].last_received > hot_polls;
-    });
 }
 
 void Rail::poll_epoll(Batch& batch) noexcept {
@@ -129,11 +127,7 @@ void Rail::receive(Link& link, Batch& batch) noexcept {
         spare_carries_.push_back(std::move(read.carry));
         read.carry = {};
     }
-    if (link.last_received == 0 || polls_ - link.last_received > hot_polls) {
-        if (std::find(hot_.begin(), hot_.end(), link.id.index) == hot_.end() && hot_.size() < most_hot) {
-            hot_.push_back(link.id.index);
-        }
-    }
+    if (link.watched) heat(link);
     link.last_received = polls_;
     auto rest = static_cast<std::size_t>(got);
     if (direct > 0) {
