@@ -26,7 +26,7 @@ void Sender::start(Operation& operation, base::Nanoseconds now) {
     auto& flow = flow_to(operation.peer);
     if (flow.waiting.empty() && rails_.sendable(operation.peer) && try_send(operation, flow, now)) return;
     flow.waiting.push(operation);
-    if (!rails_.connected(operation.peer)) rails_.want(operation.peer, now);
+    rails_.want(operation.peer, now);  // does nothing while there are links
 }
 
 void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {

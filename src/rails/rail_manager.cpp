@@ -69,7 +69,8 @@ bool RailManager::connected(std::uint32_t peer) const noexcept {
 
 bool RailManager::sendable(std::uint32_t peer) const noexcept {
     const auto* talk = peers_[peer].talk.get();
-    return talk != nullptr && !talk->links.empty() && talk->waiting.empty() && talk->session.open_for_messages();
+    return talk != nullptr && !peers_[peer].left && !talk->links.empty() && talk->waiting.empty() &&
+           talk->session.open_for_messages();
 }
 
 bool RailManager::idle(std::uint32_t peer) const noexcept {

@@ -23,7 +23,8 @@ bool family_allowed(const std::string& families, int family) {
 /// had on a machine with neither a second network nor the right to make one.
 std::vector<std::string> loopback_aliases(const Config& config) {
     std::vector<std::string> aliases;
-    for (const auto item : base::split(config.text("tcp.interfaces"), ',')) {
+    const auto selector = config.text("tcp.interfaces");
+    for (const auto item : base::split(selector, ',')) {
         const std::string text(base::trim(item));
         in_addr address{};
         if (::inet_pton(AF_INET, text.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127 &&

@@ -1,0 +1,74 @@
+// Two contexts in one process, talking over real sockets of the loopback interface, or over whatever config says.
+//
+// Threads: one; what waits on one side progresses both.
+// Lifetime: the contexts live as long as the pair.
+#pragma once
+
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <railmux/context.hpp>
+
+namespace railmux::test {
+
+/// Two rails over loopback, which behave like two networks: frames on them overtake each other.
+inline Config two_rails() {
+    Config config;
+    config.set("tcp.interfaces", "127.0.1.1,127.0.1.2").set("rails", "^self").set("policy", "round_robin");
+    config.set("progress", "poll").set("close.timeout", "500ms");
+    return config;
+}
+
+inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed = 1) {
+    std::vector<std::byte> data(bytes);
+    auto state = std::uint64_t{seed} * 0x9E3779B97F4A7C15ULL + 1;
+    for (auto& byte : data) {
+        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+        byte = static_cast<std::byte>(state >> 56);
+    }
+    return data;
+}
+
+struct Pair {
+    std::optional<Context> a_;
+    std::optional<Context> b_;
+    Context& a;
+    Context& b;
+    Peer to_b;
+    Peer to_a;
+
+    explicit Pair(const Config& config = two_rails())
+        : a_(std::in_place, config), b_(std::in_place, config), a(*a_), b(*b_) {
+        to_b = a.add_peer(b.address());
+        to_a = b.add_peer(a.address());
+    }
+    ~Pair() {  // each waits for the other's goodbye
+        std::thread other([this] { a_.reset(); });
+        b_.reset();
+        other.join();
+    }
+
+    /// Progresses both sides until it holds; fails the test after `limit`.
+    template <typename Holds>
+    void until(Holds holds, std::chrono::seconds limit = std::chrono::seconds(30)) {
+        const auto end = std::chrono::steady_clock::now() + limit;
+        while (!holds()) {
+            a.progress();
+            b.progress();
+            if (std::chrono::steady_clock::now() > end) FAIL("not within " << limit.count() << " s");
+        }
+    }
+    Status finish(Context& side, Request& request) {
+        std::optional<Status> status;
+        until([&] { return (status = side.test(request)).has_value(); });
+        return *status;
+    }
+};
+
+}  // namespace railmux::test

@@ -1,0 +1,147 @@
+#include <thread>
+
+#include "engine/pair.hpp"
+
+using namespace railmux;
+using test::Pair;
+using test::pattern;
+
+TEST_CASE("both sides connect at the same moment and keep one link a rail pair", "[engine]") {
+    for (int round = 0; round < 20; ++round) {
+        Pair pair;
+        const auto data = pattern(8);
+        std::array<std::byte, 8> at_a{};
+        std::array<std::byte, 8> at_b{};
+        auto from_a = pair.a.isend(pair.to_b, 1, data);
+        auto from_b = pair.b.isend(pair.to_a, 1, data);
+        auto to_a = pair.a.irecv(pair.to_b, 1, at_a);
+        auto to_b = pair.b.irecv(pair.to_a, 1, at_b);
+        CHECK(pair.finish(pair.a, to_a).ok());
+        CHECK(pair.finish(pair.b, to_b).ok());
+        for (const auto& t : pair.a.traffic()) CHECK(t.links_lost == 0);
+    }
+}
+
+TEST_CASE("operations fail with the reason when a peer cannot be reached", "[engine]") {
+    auto config = test::two_rails();
+    config.set("connect.patience", "300ms").set("log", "off");
+    Context a(config);
+    std::vector<std::byte> address;
+    {
+        const Context gone(config);
+        address = gone.address();
+    }
+    const auto peer = a.add_peer(address);
+    const auto data = pattern(8);
+    auto send = a.isend(peer, 1, data);
+    const auto status = a.wait(send);
+    CHECK(status.code == ErrorCode::unreachable);
+    CHECK(a.failure(peer).find("refused") != std::string::npos);
+}
+
+TEST_CASE("a wrong job key is told apart from a network fault", "[engine]") {
+    auto config = test::two_rails();
+    config.set("log", "off").set("job.key", "right");
+    Context a(config);
+    config.set("job.key", "wrong");
+    Context b(config);
+    const auto peer = a.add_peer(b.address());
+    const auto data = pattern(8);
+    auto send = a.isend(peer, 1, data);
+    std::optional<Status> status;
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!(status = a.test(send)) && std::chrono::steady_clock::now() < end) b.progress();
+    REQUIRE(status);
+    CHECK(status->code == ErrorCode::wrong_key);
+    CHECK(a.failure(peer).find("keys differ") != std::string::npos);
+}
+
+TEST_CASE("a peer that leaves is noticed, what it sent before arrives", "[engine]") {
+    const auto config = test::two_rails();
+    Context a(config);
+    auto b = std::make_optional<Context>(config);
+    const auto to_b = a.add_peer(b->address());
+    const auto to_a = b->add_peer(a.address());
+    const auto data = pattern(100);
+    auto send = b->isend(to_a, 1, data);
+    std::thread closing([&] { b.reset(); });  // closing waits until the message is acknowledged
+    std::vector<std::byte> got(100);
+    auto first = a.irecv(to_b, 1, got);
+    CHECK(a.wait(first).ok());
+    auto second = a.irecv(to_b, 1, got);
+    CHECK(a.wait(second).code == ErrorCode::peer_left);
+    closing.join();
+    CHECK_THROWS_AS(a.send(to_b, 1, data), Error);
+}
+
+TEST_CASE("a listening port joins two contexts", "[engine]") {
+    const auto config = test::two_rails();
+    Context server(config);
+    const auto port = server.listen("127.0.0.1:0");
+    std::thread client([&] {
+        Context context(config);
+        const auto peer = context.connect("127.0.0.1:" + std::to_string(port));
+        std::vector<std::byte> got(8);
+        context.send(peer, 1, pattern(8));
+        context.recv(peer, 2, got);
+    });
+    const auto peer = server.accept(std::chrono::seconds(10));
+    REQUIRE(peer);
+    std::vector<std::byte> got(8);
+    CHECK(server.recv(*peer, 1, got).ok());
+    server.send(*peer, 2, got);
+    client.join();
+}
+
+TEST_CASE("any thread may call with thread level multiple", "[engine][threads]") {
+    auto config = test::two_rails();
+    config.set("thread_level", "multiple").set("progress", GENERATE("hybrid", "poll", "block"));
+    Context a(config);
+    Context b(config);
+    const auto to_b = a.add_peer(b.address());
+    const auto to_a = b.add_peer(a.address());
+    constexpr int threads = 3;
+    constexpr int messages = 300;
+    std::vector<std::thread> all;
+    std::atomic<int> wrong{0};
+    for (int t = 0; t < threads; ++t) {
+        all.emplace_back([&, t] {
+            for (int i = 0; i < messages; ++i) {
+                a.send(to_b, static_cast<Tag>(t), pattern(i % 7 == 0 ? 40000 : 64, static_cast<unsigned>(i)));
+            }
+        });
+        all.emplace_back([&, t] {
+            std::vector<std::byte> got(40000);
+            for (int i = 0; i < messages; ++i) {
+                const auto status = b.recv(to_a, static_cast<Tag>(t), got);
+                const auto expected = pattern(i % 7 == 0 ? 40000 : 64, static_cast<unsigned>(i));
+                if (status.bytes != expected.size() || std::memcmp(got.data(), expected.data(), expected.size()) != 0) ++wrong;
+            }
+        });
+    }
+    for (auto& thread : all) thread.join();
+    CHECK(wrong == 0);
+}
+
+TEST_CASE("a peer may be slow to progress while the other one sleeps", "[engine][threads]") {
+    auto config = test::two_rails();
+    config.set("progress", "block");
+    Context a(config);
+    Context b(config);
+    const auto to_b = a.add_peer(b.address());
+    const auto to_a = b.add_peer(a.address());
+    std::thread other([&] {
+        std::vector<std::byte> got(8);
+        for (int i = 0; i < 50; ++i) {
+            b.recv(to_a, 1, got);
+            b.send(to_a, 2, got);
+        }
+    });
+    std::vector<std::byte> got(8);
+    for (int i = 0; i < 50; ++i) {
+        a.send(to_b, 1, pattern(8, static_cast<unsigned>(i)));
+        CHECK(a.recv(to_b, 2, got).ok());
+        CHECK(got == pattern(8, static_cast<unsigned>(i)));
+    }
+    other.join();
+}
