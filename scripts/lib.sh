@@ -1,11 +1,7 @@
-# Shared by the scripts: messages, and the one list of Debian packages. Sourced, not run.
+# Shared by the scripts: messages, and what this machine allows. Sourced, not run.
 # shellcheck shell=bash
 
-# shellcheck disable=SC2034  # used by the scripts that source this
-packages_build=(g++ cmake ninja-build pkg-config libboost-dev libfmt-dev libspdlog-dev libssl-dev libcli11-dev
-                nlohmann-json3-dev)
-# shellcheck disable=SC2034
-packages_test=(catch2 libbenchmark-dev iproute2 nftables python3 clang clang-format libclang-rt-14-dev)
+PATH=$PATH:/usr/sbin:/sbin  # ip, tc and nft stand there, and ordinary users do not look there
 
 say() { printf '%s\n' "$*" >&2; }
 die() {
@@ -15,35 +11,33 @@ die() {
     exit 1
 }
 
-missing_packages() {
-    local package
-    for package in "$@"; do
-        dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || printf '%s ' "$package"
-    done
+# The namespaces that a private rig needs. An ordinary user may make the others only as root of a user namespace.
+private_spaces() {
+    if [ "$(id -u)" -eq 0 ]; then echo --mount; else echo --user --map-root-user --mount --net; fi
 }
 
-# Installs what is missing: as root, or through sudo; otherwise says what to ask the administrator for.
-need_packages() {
-    local missing
-    missing=$(missing_packages "$@")
-    [ -n "$missing" ] || return 0
-    command -v apt-get >/dev/null || die "this needs: $missing" "and there is no apt-get here; install them by hand"
-    local as_root=()
-    if [ "$(id -u)" -ne 0 ]; then
-        sudo -n true 2>/dev/null || { [ -t 0 ] && sudo -v 2>/dev/null; } ||
-            die "these packages are missing, and you are neither root nor may use sudo" \
-                "ask your administrator for:" "apt-get install $missing"
-        as_root=(sudo)
+# Whether a shaped rail can be made here by this user. Tried in a private rig: there is nothing to clean up or to meet.
+can_make_networks() { [ -z "$(why_no_networks)" ]; }
+
+# Why not, in one line; nothing when it can be done.
+why_no_networks() {
+    local spaces error
+    read -ra spaces < <(private_spaces)
+    if ! command -v ip >/dev/null || ! command -v tc >/dev/null; then
+        echo "the commands ip and tc are missing: scripts/deps rig"
+        return
     fi
-    say "installing: $missing"
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update -qq
-    # shellcheck disable=SC2086  # one word a package
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
-        die "apt-get could not install: $missing"
-}
-
-# Whether this user can make network namespaces here.
-can_make_networks() {
-    [ "$(id -u)" -eq 0 ] && command -v ip >/dev/null && ip netns add railmux-probe 2>/dev/null &&
-        ip netns delete railmux-probe 2>/dev/null
+    unshare "${spaces[@]}" -- true 2>/dev/null || {
+        if [ "$(id -u)" -eq 0 ]; then
+            echo "root may not make namespaces here: a container needs the capability CAP_SYS_ADMIN"
+        else
+            echo "this kernel gives ordinary users no namespaces: be root, or sysctl kernel.unprivileged_userns_clone=1"
+        fi
+        return
+    }
+    error=$(unshare "${spaces[@]}" -- sh -ec 'mount -t tmpfs tmpfs /run
+        ip netns add probe
+        ip -n probe link add probe0 type veth peer name probe1
+        tc -n probe qdisc add dev probe0 root tbf rate 1mbit burst 16kb latency 50ms' 2>&1) ||
+        echo "this kernel makes no shaped rails (veth, sch_tbf): ${error%%$'\n'*}"
 }
