@@ -85,6 +85,7 @@ void Config::read_file(const std::string& path) {
         const auto name = base::trim(text.substr(0, equals));
         const auto index = base::find_parameter(name);
         if (!index) unknown_parameter(where + ": ", name);
+        if (name == "config") throw Error(ErrorCode::invalid_config, where + ": a config file cannot name another");
         auto& source = values_[*index].source;
         // The file stands below the environment and set(), even when it is read after them.
         const bool outranked = source == from_environment || source == from_api;
@@ -115,6 +116,7 @@ void Config::read_environment() {
 Config& Config::set(std::string_view name, std::string_view value) {
     const auto index = base::find_parameter(name);
     if (!index) unknown_parameter("", name);
+    if (name == "config" && !value.empty()) read_file(std::string(value));
     assign(*index, value, std::string(from_api));
     return *this;
 }
@@ -151,9 +153,11 @@ std::vector<Parameter> Config::parameters() const {
     for (std::size_t i = 0; i < table.size(); ++i) {
         const auto& spec = table[i];
         const auto& value = values_[i];
+        auto help = std::string(spec.help);
+        if (!spec.choices.empty()) help += fmt::format(" ({})", spec.choices);
         const bool hidden = spec.type == ParameterType::secret && !value.text.empty();
         rows.push_back({std::string(spec.name), base::variable_name(spec.name), std::string(to_string(spec.type)),
-                        std::string(spec.unit), std::string(spec.default_value), std::string(spec.help),
+                        std::string(spec.unit), std::string(spec.default_value), std::move(help),
                         hidden ? "(set)" : value.text, value.source});
     }
     return rows;

@@ -19,6 +19,7 @@ constexpr base::Nanoseconds settle_time = 100 * base::millisecond;
 constexpr base::Nanoseconds measured_time = base::second / 2;
 constexpr base::Nanoseconds calibration_time = 10 * base::millisecond;
 constexpr std::uint64_t most_iterations = 1'000'000;
+constexpr std::uint64_t most_samples = 4'000'000;  // 32 MB; more would not change a percentile
 constexpr std::uint64_t warm_up_bytes = 32u << 20;
 
 [[noreturn]] void wrong(const Order& order, std::string_view whose, const Reply& tally) {
@@ -85,7 +86,7 @@ Outcome Driver::run(Order order) {
     context_.send(server_, order_tag, encode(order));
     const auto part = driver_part(context_, server_, order);
     prepare(part, workspace_.outgoing, workspace_.incoming);
-    samples_.resize(order.action == Action::pingpong ? order.count : 0);
+    samples_.resize(order.action == Action::pingpong ? std::min(order.count, most_samples) : 0);
     if (const auto ready = receive_reply(); !ready.problem.empty()) {
         throw Error(ErrorCode::out_of_memory, fmt::format("{}: {}", context_.name(server_), ready.problem));
     }

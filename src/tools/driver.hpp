@@ -48,7 +48,7 @@ public:
     /// did not arrive or was wrong.
     [[nodiscard]] Outcome measure(Order order, const Extent& extent);
 
-    /// Round trips of the last ping-pong, in nanoseconds.
+    /// Round trips of the last ping-pong (of its first four millions), in nanoseconds.
     [[nodiscard]] std::span<std::int64_t> samples() noexcept { return samples_; }
 
     /// Releases the server; afterwards nothing can be measured any more.

@@ -139,6 +139,15 @@ TEST_CASE("malformed values name the place, the value and what is allowed", "[co
           }).starts_with("RAILMUX_CONNECT_TIMEOUT: \"soon\" is not"));
 }
 
+TEST_CASE("setting `config` reads the file", "[config]") {
+    const File file("eager.max = 4K\n");
+    Config config;
+    config.set("config", file.path());
+    CHECK(config.number("eager.max") == 4096);
+    CHECK(row(config, "config").value == file.path());
+    CHECK(row(config, "policy").help.find("(fixed|round_robin|weighted_round_robin)") != std::string::npos);
+}
+
 TEST_CASE("config file errors name file and line", "[config]") {
     const auto error_of = [](const std::string& content, std::string& path) {
         const File file(content);
@@ -153,6 +162,8 @@ TEST_CASE("config file errors name file and line", "[config]") {
     CHECK(text == path + ":3: \"rails\" is not `name = value`");
     text = error_of("tcp.interface = eth0\n", path);
     CHECK(text == path + ":1: unknown parameter \"tcp.interface\" (did you mean \"tcp.interfaces\"?)");
+    text = error_of("config = other.conf\n", path);
+    CHECK(text == path + ":1: a config file cannot name another");
     CHECK(config_error([] { Config().read_file("/nonexistent/railmux.conf"); }).find("/nonexistent/railmux.conf") !=
           std::string::npos);
 }

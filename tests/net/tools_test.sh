@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# The railmux command on this host alone: what it prints, what it checks, how it fails.
+set -euo pipefail
+build=$RAILMUX_BUILD
+unset RAILMUX_BUILD RAILMUX_SOURCE
+railmux=$build/src/tools/railmux
+work=$(mktemp -d)
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
+
+fail() { echo "FAILED: $*"; cat "$work"/* 2>/dev/null; exit 1; }
+
+# listen COMMAND [OPTION...]: starts a listener on a free port; sets $listener and $port.
+listen() {
+    : >"$work/listener"
+    "$railmux" "$@" --listen 0 >"$work/listener.out" 2>"$work/listener" &
+    listener=$!
+    for _ in $(seq 100); do
+        port=$(sed -n 's/.*listening on port //p' "$work/listener")
+        [ -n "$port" ] && return
+        sleep 0.05
+    done
+    fail "$1 does not listen"
+}
+
+# refuses STATUS TEXT COMMAND...: the command ends with that status, its first line has the text, the second a cure.
+refuses() {
+    local status=$1 text=$2 got=0
+    shift 2
+    timeout 20 "$@" >"$work/out" 2>"$work/err" || got=$?
+    [ "$got" = "$status" ] || fail "$* ended with $got, not $status"
+    grep -qF -- "$text" "$work/err" || fail "$*: no '$text'"
+    grep -q '^cure: ' "$work/err" || fail "$*: no cure"
+    [ ! -s "$work/out" ] || fail "$*: something on standard output"
+}
+
+echo "ping-pong: the JSON object that scripts rely on"
+listen pingpong
+"$railmux" pingpong --connect "localhost:$port" --sizes 8,64,4096 --iterations 50 --json >"$work/pingpong"
+wait "$listener" || fail "the listener of a good run failed"
+[ ! -s "$work/listener.out" ] || fail "the listener wrote to standard output"
+python3 - "$work/pingpong" <<'PYTHON'
+import json, sys
+lines = open(sys.argv[1]).read().splitlines()
+assert len(lines) == 1, lines
+result = json.loads(lines[0])
+assert list(result) == ["tool", "results"] and result["tool"] == "pingpong", result
+assert [r["bytes"] for r in result["results"]] == [8, 64, 4096]
+for r in result["results"]:
+    assert list(r) == ["bytes", "half_round_trip_us", "rails"], r
+    t = r["half_round_trip_us"]
+    assert 0 < t["min"] <= t["median"] <= t["p99"], r
+    assert sum(r["rails"].values()) == 2 * 50 * r["bytes"], r  # forth and back
+PYTHON
+
+echo "bandwidth: one way, both ways, shared buffers; odd windows and counts"
+listen bandwidth --keep --set connect.patience=200ms
+for options in "--window 64" "--window 1" "--window 3 --bidirectional" "--window 16 --buffers 2"; do
+    # shellcheck disable=SC2086 # the options are words
+    "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 --json $options >"$work/bandwidth"
+    python3 - "$work/bandwidth" "$options" <<'PYTHON'
+import json, sys
+result = json.loads(open(sys.argv[1]).read())
+assert list(result) == ["tool", "results"] and result["tool"] == "bandwidth", result
+directions = 2 if "--bidirectional" in sys.argv[2] else 1
+for r in result["results"]:
+    assert list(r) == ["bytes", "MB_per_s", "messages_per_s", "rails"], r
+    assert r["messages_per_s"] > 0, r
+    assert abs(r["MB_per_s"] - r["messages_per_s"] * r["bytes"] / 1e6) <= 0.01 * r["MB_per_s"] + 0.002, r
+    assert sum(r["rails"].values()) == directions * 101 * r["bytes"], r
+PYTHON
+done
+
+echo "--keep: the listener stays through a client that dies, and serves the other tool"
+timeout -s KILL 1 "$railmux" bandwidth --connect "localhost:$port" --sizes 64K --iterations 100000000 >/dev/null 2>&1 || true
+"$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 10 --csv >"$work/csv"
+grep -q '^8,' "$work/csv" || fail "no CSV row"
+kill "$listener"
+wait "$listener" 2>/dev/null || true
+
+echo "without --keep a client that dies ends the listener with an error"
+listen pingpong --set connect.patience=200ms
+timeout -s KILL 1 "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 100000000 >/dev/null 2>&1 || true
+status=0
+wait "$listener" || status=$?
+[ "$status" = 1 ] || fail "the listener ended with $status"
+
+echo "under run"
+"$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --iterations 10 >"$work/run" || fail "pingpong under run"
+grep -q '^# bytes' "$work/run" || fail "no table"
+
+echo "what cannot work says what and what to do"
+refuses 1 "127.0.0.1:9 cannot be reached" "$railmux" pingpong --connect 127.0.0.1:9
+listen pingpong
+refuses 1 "port $port is in use" "$railmux" pingpong --listen "$port"
+kill "$listener"
+refuses 2 'policy: "robin" is not one of fixed|' "$railmux" bandwidth --listen 0 --policy robin
+refuses 2 '"5-" is not a size' "$railmux" pingpong --listen 0 --sizes 5-
+refuses 2 "neither --listen nor --connect" "$railmux" pingpong
+refuses 2 "--bogus" "$railmux" info --bogus
+refuses 2 "no program to start" "$railmux" run -n 2
+RAILMUX_EAGER_MAX=64Q refuses 1 'RAILMUX_EAGER_MAX: "64Q" is not a size' "$railmux" info
+RAILMUX_TCP_INTERFACES=nosuch0 refuses 1 "nosuch0" "$railmux" pingpong --listen 0
+
+echo "info"
+"$railmux" info | grep -q '^rail ' || fail "no table of rails"
+"$railmux" info --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["rails"]'
+RAILMUX_POLICY=fixed "$railmux" info --config --json | python3 -c '
+import json, sys
+rows = {p["name"]: p for p in json.load(sys.stdin)["parameters"]}
+assert rows["policy"]["value"] == "fixed" and rows["policy"]["source"] == "environment"
+assert rows["eager.max"]["source"] == "default" and rows["eager.max"]["unit"] == "B"'
+"$railmux" --version | grep -q '^railmux [0-9]' || fail "no version"
+echo "all good"
