@@ -242,14 +242,17 @@ void FaultyRail::handed_out(const Event& event) {
 }
 
 int FaultyRail::arm() noexcept {
-    const auto moves = [&](LinkId link) { return !stalled(link) || find(link)->stalled_until != forever; };
-    // Nothing below will wake who was refused here.
+    // Nothing below will wake who was refused here, or waits for a number of polls. What the rail below refused, and
+    // what is stalled without end, sleeps with the rail.
+    const auto comes_by_polling = [&](LinkId link, std::uint64_t release) {
+        return stalled(link) ? find(link)->stalled_until != forever : release > polls_;
+    };
     if (std::exchange(refused_, false) || !lost_.empty()) return -1;
     for (const auto& held : held_) {
-        if (moves(held.event.link)) return -1;
+        if (comes_by_polling(held.event.link, held.release)) return -1;
     }
     for (const auto& deferred : deferred_) {
-        if (moves(deferred.work.link)) return -1;
+        if (comes_by_polling(deferred.work.link, deferred.release)) return -1;
     }
     return rail_->arm();
 }

@@ -21,6 +21,12 @@ struct Surroundings {
     std::vector<std::unique_ptr<transports::Transport>> all;
 };
 
+bool is_built_in(std::string_view transport) {
+    Surroundings around;
+    const auto all = transports::builtin_transports(around.services);
+    return std::ranges::any_of(all, [&](const auto& each) { return each->name() == transport; });
+}
+
 /// Opens `device` of a transport that is built in, once or twice.
 Fixture built_in(std::string_view transport, std::string_view device, std::size_t rails) {
     auto around = std::make_shared<Surroundings>();
@@ -70,16 +76,15 @@ sim::RailOptions confirmed() {
 }  // namespace
 
 std::vector<FixtureMaker> plain_fixtures() {
-    return {
+    std::vector<FixtureMaker> made{
         {"self", [](std::uint64_t) { return built_in("self", "self", 1); }},
         {"sim", [](std::uint64_t seed) { return simulated(seed, {}); }},
         {"sim instant", [](std::uint64_t seed) { return simulated(seed, instant()); }},
         {"sim unordered", [](std::uint64_t seed) { return simulated(seed, unordered()); }},
         {"sim confirmed", [](std::uint64_t seed) { return simulated(seed, confirmed()); }},
-#if RAILMUX_HAVE_TCP
-        {"tcp", [](std::uint64_t) { return built_in("tcp", "lo", 2); }},
-#endif
     };
+    if (is_built_in("tcp")) made.push_back({"tcp", [](std::uint64_t) { return built_in("tcp", "lo", 2); }});
+    return made;
 }
 
 FixtureMaker with_faults(const FixtureMaker& plain, const std::string& plan) {

@@ -20,6 +20,7 @@ void sleep_until(World& world, Rail& rail, const char* what, const std::function
     auto& other = &rail == &world.a() ? world.b() : world.a();
     int first = -1;
     while (!came()) {
+        if (std::chrono::steady_clock::now() > limit) FAIL("took too long; awaited: " << what);
         if (world.poll(rail) > 0) continue;
         const int descriptor = rail.arm();
         if (descriptor < 0) continue;

@@ -101,6 +101,7 @@ public:
     /// Called with each event, while what it lends is valid.
     std::function<void(Rail&, const Event&)> on_event = [](Rail&, const Event&) {};
     bool keep_frames = true;
+    bool check_depth = true;  // off where links die unannounced: a dead link takes any number of works, all lost
 
 private:
     struct Side {  // of a rail
