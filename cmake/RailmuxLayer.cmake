@@ -1,10 +1,17 @@
 # railmux_layer(NAME base SOURCES a.cpp ... DEPENDS lower ... LIBRARIES lib ...)
 #
 # One layer of the design as one target, railmux_<name>. Internal headers are included from src/ ("base/log.hpp"); that a
-# layer includes only what stands below it is checked by tests/layers. All layers together are the library.
+# layer includes only what stands below it is checked by tests/layers. All layers together are the library, which links
+# every LIBRARIES of theirs. A layer without sources is a target too, so that it can grow.
 function(railmux_layer)
     cmake_parse_arguments(LAYER "" "NAME" "SOURCES;DEPENDS;LIBRARIES" ${ARGN})
     set(target railmux_${LAYER_NAME})
+    if(NOT LAYER_SOURCES)
+        add_library(${target} INTERFACE)
+        target_include_directories(${target} INTERFACE
+            ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
+        return()
+    endif()
     add_library(${target} OBJECT ${LAYER_SOURCES})
     target_include_directories(${target} PUBLIC
         ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)

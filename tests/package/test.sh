@@ -1,25 +1,34 @@
 #!/usr/bin/env bash
-# The package as its users meet it: installed and found by CMake and by pkg-config, and as a subdirectory (configured only:
-# what it would build is what stands in this build already).
+# The package as its users meet it: installed and found by CMake and by pkg-config, and as a subdirectory (of which only
+# the user's own file is compiled: the library it would link is the one that stands in this build already).
+#   test.sh SOURCE BUILD COMPILER
 set -euo pipefail
-source=$1 build=$2
+source=$1 build=$2 compiler=$3
+export CXX=$compiler CMAKE_GENERATOR=Ninja
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cmake --install "$build" --prefix "$work/prefix" >/dev/null
+quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; echo "FAILED: $*" >&2; exit 1; }; }
+
+quietly cmake --install "$build" --prefix "$work/prefix"
 cp -r "$source/tests/package/consumer" "$work/consumer"
 
-cmake -S "$work/consumer" -B "$work/found" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
-cmake --build "$work/found" >/dev/null
+echo "find_package:"
+quietly cmake -S "$work/consumer" -B "$work/found" -DCMAKE_PREFIX_PATH="$work/prefix" -DRAILMUX_SOURCE=
+quietly cmake --build "$work/found"
 "$work/found/consumer"
 
+echo "pkg-config:"
 pc=$(find "$work/prefix" -name pkgconfig -type d)
-# shellcheck disable=SC2046  # flags are words
-PKG_CONFIG_PATH=$pc g++ -std=c++20 "$work/consumer/main.cpp" -o "$work/by_pkg_config" \
-    $(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs --static railmux)
-"$work/by_pkg_config"
+flags=$(PKG_CONFIG_PATH=$pc pkg-config --cflags --libs --static railmux)
+# shellcheck disable=SC2086  # flags are words
+quietly "$compiler" -std=c++20 "$work/consumer/main.cpp" -o "$work/by_pkg_config" $flags
+LD_LIBRARY_PATH=$(dirname "$pc") "$work/by_pkg_config"
 
-cmake -S "$work/consumer" -B "$work/sub" -DRAILMUX_SOURCE="$source" >/dev/null
-if grep -rlE '(boost|spdlog|fmt)/' "$work/prefix/include"; then
-    echo "an installed header shows a private dependency" >&2
+echo "add_subdirectory:"
+quietly cmake -S "$work/consumer" -B "$work/sub" -DRAILMUX_SOURCE="$source"
+quietly cmake --build "$work/sub" --target CMakeFiles/consumer.dir/main.cpp.o
+
+if grep -rnE '# *include *[<"](boost|spdlog|fmt|openssl)/' "$work/prefix/include"; then
+    echo "FAILED: an installed header shows a private dependency" >&2
     exit 1
 fi
