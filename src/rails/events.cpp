@@ -62,6 +62,10 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         return;
     }
     const auto body = event.data.subspan(FrameHeader::size);
+    if (header->type == FrameType::closing) {
+        link.leaving = true;
+        return;
+    }
     const bool is_ack = header->type == FrameType::ack;
     const auto peer = link.peer;
     if (!take_acks(peer, *header, is_ack ? body : std::span<const std::byte>{}, now)) {
@@ -145,7 +149,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     const auto slot = link.slot;
     const auto rail = link.rail;
     if (link.state == LinkState::live) {
-        if (!peers_[peer].left) {
+        if (!peers_[peer].left && !link.leaving) {
             log_.warning("rail {}: link {} to {} lost: {}", rails_[rail].traits().name, link.label, peers_.name(peer),
                          event.text);
             peers_[peer].talk->causes += fmt::format("rail {} ({}): {}\n", rails_[rail].traits().name, link.label,

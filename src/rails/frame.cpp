@@ -9,6 +9,7 @@ bool known(FrameType type) noexcept {
         case FrameType::proof:
         case FrameType::ack:
         case FrameType::bye:
+        case FrameType::closing:
         case FrameType::eager:
         case FrameType::rts:
         case FrameType::cts:

@@ -27,6 +27,7 @@ enum class FrameType : std::uint8_t {
     proof = 1,  // first frame of a link: proves the job key. No sequence number
     ack = 2,    // acknowledges. No sequence number
     bye = 3,    // the sender's last frame
+    closing = 4,  // the sender closes this link in good order. No sequence number
     eager = 16,  // message with its payload
     rts = 17,    // "ready to send": the header of a message whose payload stays behind
     cts = 18,    // "clear to send": where the payload may be put

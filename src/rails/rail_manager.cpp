@@ -199,12 +199,25 @@ void RailManager::say_goodbye(base::Nanoseconds now) {
     flush();
 }
 
+Frame* RailManager::closing_frame() {
+    Frame* frame = pool_.take(FrameHeader::size);
+    frame->type = FrameType::closing;
+    frame->bytes = FrameHeader::size;
+    frame->acked = true;  // nobody acknowledges it
+    write_header(frame->data(), {.type = FrameType::closing});
+    return frame;
+}
+
 void RailManager::close() {
     connector_.close();
     links_.for_each([&](Link& link) {
         if (link.state == LinkState::closing) return;
+        if (link.state == LinkState::live) {
+            enqueue(link, closing_frame(), 0);
+            post_outbox(link);
+            detach(link);
+        }
         rails_[link.rail].rail->disconnect(link.id);
-        if (link.state == LinkState::live) detach(link);
         link.state = LinkState::closing;
     });
     // Their link_down, and the `done` of everything posted, come with the next polls; nothing goes out any more.

@@ -163,6 +163,7 @@ private:
     void connect_waiting(base::Nanoseconds now);
     void fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds now);
     void end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code);
+    [[nodiscard]] Frame* closing_frame();
 
     static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.

@@ -30,9 +30,9 @@ enum class Fault : std::uint8_t { refuse, delay_work, delay, duplicate, stall, k
 
 struct FaultRule {
     Fault fault = Fault::refuse;
-    std::uint64_t at = 0;       // the N-th; 0: by probability
+    std::uint64_t at = 0;  // the N-th; 0: by probability
     std::uint32_t percent = 0;
-    std::uint32_t polls = 0;    // 0 for a stall: without end
+    std::uint32_t polls = 0;  // 0 for a stall: without end
     friend bool operator==(const FaultRule&, const FaultRule&) = default;
 };
 

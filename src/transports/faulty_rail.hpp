@@ -37,7 +37,9 @@ public:
 
     [[nodiscard]] const RailTraits& traits() const noexcept override { return rail_->traits(); }
     [[nodiscard]] std::span<const std::byte> address() const noexcept override { return rail_->address(); }
-    [[nodiscard]] Reachability reach(std::span<const std::byte> address) const override { return rail_->reach(address); }
+    [[nodiscard]] Reachability reach(std::span<const std::byte> address) const override {
+        return rail_->reach(address);
+    }
     [[nodiscard]] LinkId connect(std::span<const std::byte> address, std::span<const std::byte> hello) override {
         return rail_->connect(address, hello);
     }
@@ -59,8 +61,8 @@ private:
     struct LinkState {
         LinkId id;
         bool up = false;
-        bool ended = false;             // its link_down is held back here
-        std::uint32_t outstanding = 0;  // works accepted whose done has not been handed out
+        bool ended = false;               // its link_down is held back here
+        std::uint32_t outstanding = 0;    // works accepted whose done has not been handed out
         std::uint64_t stalled_until = 0;  // poll number
     };
     struct Held {
@@ -108,7 +110,7 @@ private:
     std::uint64_t events_ = 0;
     std::uint64_t frames_ = 0;
     std::uint64_t polls_ = 0;
-    bool refused_ = false;           // since the last arm
+    bool refused_ = false;  // since the last arm
     std::unordered_map<std::uint64_t, LinkState> links_;
     std::deque<Deferred> deferred_;  // works not yet given to the rail
     std::deque<Lost> lost_;          // works that complete as link_lost with the next poll

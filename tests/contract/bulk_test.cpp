@@ -20,7 +20,9 @@ public:
     Target(const Target&) = delete;
     Target& operator=(const Target&) = delete;
 
-    [[nodiscard]] std::span<std::byte> inside() { return std::span(memory_).subspan(guard, memory_.size() - 2 * guard); }
+    [[nodiscard]] std::span<std::byte> inside() {
+        return std::span(memory_).subspan(guard, memory_.size() - 2 * guard);
+    }
     [[nodiscard]] const RegionKey& key() const { return region_.key; }
     void drop() {
         rail_.drop_region(region_);

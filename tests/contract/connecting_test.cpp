@@ -26,7 +26,8 @@ TEST_CASE("traits keep their promises", "[contract]") {
 TEST_CASE("hello and reply arrive whole, at every size", "[contract]") {
     on_each_fixture([](World& world) {
         const auto& traits = world.a().traits();
-        for (const std::size_t hello : {std::size_t{0}, std::size_t{1}, std::size_t{56}, std::size_t{traits.max_hello}}) {
+        for (const std::size_t hello :
+             {std::size_t{0}, std::size_t{1}, std::size_t{56}, std::size_t{traits.max_hello}}) {
             for (const std::size_t reply : {std::size_t{0}, std::size_t{1}, std::size_t{traits.max_reply}}) {
                 const auto near = world.connect(world.a(), world.b().address(), pattern(hello, 1));
                 const auto far = world.requested(world.b());
@@ -59,8 +60,8 @@ TEST_CASE("a refused link goes down on both sides, with the reply", "[contract]"
 TEST_CASE("a malformed address ends in link_down", "[contract]") {
     on_each_fixture([](World& world) {
         const auto good = world.b().address();
-        std::vector<Bytes> bad{{}, {std::byte{0}}, pattern(7, 1), pattern(256, 2), Bytes(256, std::byte{0xff}),
-                               Bytes(64, std::byte{0})};
+        std::vector<Bytes> bad{
+            {}, {std::byte{0}}, pattern(7, 1), pattern(256, 2), Bytes(256, std::byte{0xff}), Bytes(64, std::byte{0})};
         for (std::size_t size = 1; size < good.size(); ++size) bad.emplace_back(good.begin(), good.begin() + int(size));
         for (const auto& address : bad) {
             CHECK(world.a().reach(address).reach == Reach::never);
@@ -163,18 +164,16 @@ TEST_CASE("a storm of connects from both sides", "[contract]") {
             }
             if (world.one_rail()) break;
         }
-        world.until("all up", [&] {
-            return std::ranges::all_of(ends, [&](const End& end) { return world.log(end).up; });
-        });
+        world.until("all up",
+                    [&] { return std::ranges::all_of(ends, [&](const End& end) { return world.log(end).up; }); });
         for (std::size_t i = 0; i < 2 * count; ++i) CHECK(world.log(ends[i]).reply == pattern(8, i / 2));
         for (std::size_t i = 0; i < ends.size(); ++i) world.send(ends[i], pattern(100, i));
         world.until("a frame on each", [&] {
             return std::ranges::all_of(ends, [&](const End& end) { return world.log(end).frames.size() == 1; });
         });
         for (std::size_t i = 0; i < 2 * count; ++i) world.disconnect(ends[i]);
-        world.until("all down", [&] {
-            return std::ranges::all_of(ends, [&](const End& end) { return world.log(end).down; });
-        });
+        world.until("all down",
+                    [&] { return std::ranges::all_of(ends, [&](const End& end) { return world.log(end).down; }); });
     });
 }
 

@@ -10,7 +10,7 @@ using namespace railmux::contract;
 
 namespace {
 
-constexpr std::size_t frames = 6;      // in each direction
+constexpr std::size_t frames = 6;  // in each direction
 constexpr std::size_t puts = 2;
 constexpr std::size_t put_size = 5000;
 
@@ -20,9 +20,7 @@ enum class Side { a, b };
 class Conversation {
 public:
     explicit Conversation(World& world)
-        : world_(world),
-          memory_(puts * put_size),
-          region_(world.b().add_region(memory_, Access::remote_write).take()) {
+        : world_(world), memory_(puts * put_size), region_(world.b().add_region(memory_, Access::remote_write).take()) {
         world.check_depth = false;
         world.on_event = [this](Rail& rail, const Event& event) {
             if (event.kind != EventKind::connect_request) return;
@@ -118,8 +116,8 @@ using Run = std::function<void(Conversation&, const FaultyRail&)>;
 
 /// The conversation with one side behind `plan`; returns how many steps that side took.
 std::uint64_t converse(const FixtureMaker& maker, Side side, const std::string& plan, const Run& run) {
-    INFO("fixture " << maker.name << ", seed " << Catch::rngSeed() << ", side " << (side == Side::a ? "a" : "b") << " behind "
-                    << plan);
+    INFO("fixture " << maker.name << ", seed " << Catch::rngSeed() << ", side " << (side == Side::a ? "a" : "b")
+                    << " behind " << plan);
     auto fixture = maker.make(Catch::rngSeed());
     auto& rail = side == Side::a || !fixture.second ? fixture.first : fixture.second;
     auto faulty = std::make_unique<FaultyRail>(std::move(rail), FaultyRail::Plan::parse(plan));
@@ -137,10 +135,11 @@ void at_every_step(const std::string& fault, const std::string& suffix, const Ru
     for (const auto& maker : plain_fixtures()) {
         DYNAMIC_SECTION(maker.name) {
             for (const auto side : {Side::a, Side::b}) {
-                const auto steps = converse(maker, side, "refuse=0%", [](Conversation& conversation, const FaultyRail&) {
-                    conversation.to_its_end();
-                    REQUIRE(conversation.near().frames.size() == frames);
-                });
+                const auto steps =
+                    converse(maker, side, "refuse=0%", [](Conversation& conversation, const FaultyRail&) {
+                        conversation.to_its_end();
+                        REQUIRE(conversation.near().frames.size() == frames);
+                    });
                 REQUIRE(steps > 10);
                 for (std::uint64_t n = 1; n <= steps + 2; ++n) {
                     converse(maker, side, fault + "@" + std::to_string(n) + suffix, run);

@@ -54,9 +54,7 @@ Fixture simulated(std::uint64_t seed, const sim::RailOptions& options) {
     return fixture;
 }
 
-sim::RailOptions instant() {
-    return {.timing = sim::simple_timing(0, 0, 0, 0, 0)};
-}
+sim::RailOptions instant() { return {.timing = sim::simple_timing(0, 0, 0, 0, 0)}; }
 
 sim::RailOptions unordered() {
     sim::RailOptions options{.timing = sim::simple_timing(1000, 100, 100, 50, 0.1), .ordered = false};

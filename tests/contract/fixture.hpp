@@ -20,7 +20,7 @@ namespace railmux::contract {
 struct Fixture {
     std::vector<std::shared_ptr<void>> surroundings;  // outlive the rails; destroyed after them
     std::unique_ptr<transports::Rail> first;
-    std::unique_ptr<transports::Rail> second;         // none where a rail reaches only itself
+    std::unique_ptr<transports::Rail> second;          // none where a rail reaches only itself
     std::function<bool()> idle = [] { return true; };  // nothing came: lets time pass; false if none is left
 
     [[nodiscard]] transports::Rail& a() const { return *first; }

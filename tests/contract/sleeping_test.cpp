@@ -85,9 +85,8 @@ TEST_CASE("an idle rail's descriptor falls silent", "[contract]") {
             world.send(near, pattern(100, i));
             world.send(far, pattern(100, i));
         }
-        world.until("all frames", [&] {
-            return world.log(far).frames.size() == 20 && world.log(near).frames.size() == 20;
-        });
+        world.until("all frames",
+                    [&] { return world.log(far).frames.size() == 20 && world.log(near).frames.size() == 20; });
         world.settle();
         for (auto* rail : {&world.a(), &world.b()}) {
             world.until("silence", [&] { return !readable(fall_asleep(world, *rail), 0); });

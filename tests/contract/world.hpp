@@ -43,8 +43,8 @@ struct LinkLog {
     bool up = false;
     bool closing = false;  // disconnected here: takes any number of works, all lost
     bool down = false;
-    Bytes hello;         // of the request
-    Bytes reply;         // with link_up, or with link_down if refused
+    Bytes hello;  // of the request
+    Bytes reply;  // with link_up, or with link_down if refused
     std::string cause;
     std::vector<Bytes> frames;
     std::vector<std::uint32_t> immediates;
@@ -104,7 +104,7 @@ public:
     bool check_depth = true;  // off where links die unannounced: a dead link takes any number of works, all lost
 
 private:
-    struct Side {  // of a rail
+    struct Side {                                                        // of a rail
         std::vector<std::pair<std::span<const std::byte>, Bytes>> lent;  // and what it must be till the next poll
         std::vector<End> requests;
         std::map<std::pair<std::uint32_t, std::uint32_t>, LinkLog> links;

@@ -64,6 +64,7 @@ TEST_CASE("a peer that leaves is noticed, what it sent before arrives", "[engine
     const auto to_a = b->add_peer(a.address());
     const auto data = pattern(100);
     auto send = b->isend(to_a, 1, data);
+    while (!b->test(send)) a.progress();
     std::thread closing([&] { b.reset(); });  // closing waits until the message is acknowledged
     std::vector<std::byte> got(100);
     auto first = a.irecv(to_b, 1, got);

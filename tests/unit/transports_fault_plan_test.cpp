@@ -14,7 +14,8 @@ using Plan = FaultyRail::Plan;
 
 TEST_CASE("a plan's text gives the plan back", "[faults]") {
     const std::string text =
-        "seed=7,refuse=10%,refuse@4,delay_work@3:5,delay=5%:3,duplicate=1%,stall@9:100,stall@12,kill_work@12,kill_link@37";
+        "seed=7,refuse=10%,refuse@4,delay_work@3:5,delay=5%:3,duplicate=1%,stall@9:100,stall@12,kill_work@12,kill_link@"
+        "37";
     CHECK(Plan::parse(text).text() == text);
     CHECK(Plan::parse("").empty());
     CHECK(Plan::parse("seed=9").seed == 9);
@@ -26,8 +27,9 @@ TEST_CASE("a plan's text gives the plan back", "[faults]") {
 }
 
 TEST_CASE("a malformed plan is an error that names the rule", "[faults]") {
-    for (const auto* bad : {"kill_link", "kill_link@", "kill_link@0", "kill_link@x", "kill@3", "refuse=10", "refuse=101%",
-                            "refuse=%", "delay@3:", "delay@3:x", "seed=", "refuse@1,,refuse@2", "refuse@-1"}) {
+    for (const auto* bad :
+         {"kill_link", "kill_link@", "kill_link@0", "kill_link@x", "kill@3", "refuse=10", "refuse=101%", "refuse=%",
+          "delay@3:", "delay@3:x", "seed=", "refuse@1,,refuse@2", "refuse@-1"}) {
         INFO(bad);
         CHECK_THROWS_AS(Plan::parse(bad), Error);
     }

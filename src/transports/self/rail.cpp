@@ -154,9 +154,7 @@ std::size_t SelfRail::post(std::span<const Work> works) noexcept {
 
 void SelfRail::enqueue(const Work& work, LinkId to) {
     assert(work.segments.size() <= max_segments);
-    const auto kind = work.op == Op::send  ? Item::Kind::frame
-                      : work.op == Op::put ? Item::Kind::put
-                                           : Item::Kind::get;
+    const auto kind = work.op == Op::send ? Item::Kind::frame : work.op == Op::put ? Item::Kind::put : Item::Kind::get;
     auto& item = push(kind);
     item.from = work.link;
     item.cookie = work.cookie;

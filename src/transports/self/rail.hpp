@@ -53,8 +53,8 @@ private:
         bool notify = false;
         std::uint32_t count = 0;  // of segments
         std::array<Segment, max_segments> segments{};
-        Event event;              // its data: of `bytes`, or the sender's
-        LinkId from;              // frame, put, get: whose work it is
+        Event event;  // its data: of `bytes`, or the sender's
+        LinkId from;  // frame, put, get: whose work it is
         std::uint64_t cookie = 0;
         RegionKey key;
         std::uint64_t offset = 0;

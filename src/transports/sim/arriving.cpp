@@ -15,9 +15,7 @@ void SimRail::arrive(FlightNumber number) {
     if (link == nullptr || link->silent) return core_.land(number);
     switch (flight.kind) {
         case FlightKind::refused: return end_link(id, "refused by the other side", number);
-        case FlightKind::frame:
-            acknowledge(flight);
-            return push({.kind = EventKind::received, .link = id}, number);
+        case FlightKind::frame: acknowledge(flight); return push({.kind = EventKind::received, .link = id}, number);
         case FlightKind::put: arrive_put(number); break;
         case FlightKind::get: arrive_get(number); break;
         case FlightKind::get_reply:

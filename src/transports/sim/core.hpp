@@ -114,8 +114,8 @@ public:
 private:
     struct Due {
         Ticks at;
-        std::uint64_t order;        // what was scheduled first happens first
-        FlightNumber flight;        // or no_flight: a sender
+        std::uint64_t order;  // what was scheduled first happens first
+        FlightNumber flight;  // or no_flight: a sender
         std::uint32_t device;
         std::uint32_t incarnation;
         [[nodiscard]] friend bool operator<(const Due& a, const Due& b) noexcept {  // the heap's top is the earliest

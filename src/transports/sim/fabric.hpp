@@ -60,13 +60,13 @@ enum class Cut : std::uint8_t {
 };
 
 struct Counters {
-    std::uint64_t frames = 0;       // that left this rail
+    std::uint64_t frames = 0;  // that left this rail
     std::uint64_t frame_bytes = 0;
     std::uint64_t puts = 0;
     std::uint64_t put_bytes = 0;
-    std::uint64_t gets = 0;         // answered by this rail
+    std::uint64_t gets = 0;  // answered by this rail
     std::uint64_t get_bytes = 0;
-    std::uint64_t discarded = 0;    // puts and gets towards this rail with a wrong key, bounds or right
+    std::uint64_t discarded = 0;  // puts and gets towards this rail with a wrong key, bounds or right
 };
 
 class Fabric {

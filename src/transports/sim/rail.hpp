@@ -126,7 +126,7 @@ private:
 
     std::deque<Sending> queue_;  // the front one is leaving while serving_
     bool serving_ = false;
-    bool left_ = false;          // its bytes are in flight; the rail is not free yet
+    bool left_ = false;  // its bytes are in flight; the rail is not free yet
     Ticks deliver_ = 0;
     Ticks free_at_ = 0;
     Bucket bucket_;
@@ -136,7 +136,7 @@ private:
         LinkId link;
         std::uint64_t cookie = 0;
     };
-    std::deque<Lost> lost_;        // posted to a link that is not up; handed out first, so before a link_down in pending_
+    std::deque<Lost> lost_;  // posted to a link that is not up; handed out first, so before a link_down in pending_
     std::deque<Pending> pending_;  // deque: what is lent to the caller stays where it is
     std::size_t lent_ = 0;         // at the front, until the next poll
 };
