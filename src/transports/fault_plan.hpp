@@ -1,5 +1,5 @@
-// FaultPlan: which faults a FaultyRail injects, as a value with a text form that a failing test prints and a person gives
-// back: "seed=7,refuse=10%,delay=5%:3,kill_link@37".
+// FaultPlan: which faults a FaultyRail injects, as a value with a text form that a failing test prints and a person
+// gives back: "seed=7,refuse=10%,delay=5%:3,kill_link@37".
 //
 //   refuse@N            the N-th work offered to post is refused; it may be offered again
 //   delay_work@N:POLLS  the N-th accepted work (and what follows it on its link) reaches the rail POLLS polls later

@@ -1,5 +1,5 @@
-// FaultyRail: any rail, with faults. Everything but the faults of its plan keeps the contract; with an empty plan it only
-// counts and passes on.
+// FaultyRail: any rail, with faults. Everything but the faults of its plan keeps the contract; with an empty plan it
+// only counts and passes on.
 //
 //   FaultyRail rail(std::move(real), FaultyRail::Plan::parse("kill_link@37"));
 //   for (n = 1; n <= steps of a run without faults; ++n) ... a run with kill_link@n ...

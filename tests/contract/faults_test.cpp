@@ -1,5 +1,5 @@
-// A fixed little conversation, with one fault at every place where it can happen: whatever the fault, works complete once
-// (rule 2) and links end in order (rule 5), which World checks; faults that only cost time change nothing else.
+// A fixed little conversation, with one fault at every place where it can happen: whatever the fault, works complete
+// once (rule 2) and links end in order (rule 5), which World checks; faults that only cost time change nothing else.
 #include "world.hpp"
 
 #include <algorithm>

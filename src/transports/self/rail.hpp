@@ -1,6 +1,7 @@
 // SelfRail: the loop-back rail. Each connection has both its ends here. A frame of one segment is lent to the receiver
-// straight from the sender's buffer, and is `done` with the poll that ends the lending; a gather list is copied into one
-// piece. Puts and gets are a memcpy, made by poll when their turn comes: everything takes place in the order posted.
+// straight from the sender's buffer, and is `done` with the poll that ends the lending; a gather list is copied into
+// one piece. Puts and gets are a memcpy, made by poll when their turn comes: everything takes place in the order
+// posted.
 //
 // Threads: one engine at a time.
 // Lifetime: as every Rail.

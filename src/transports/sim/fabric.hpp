@@ -2,7 +2,8 @@
 // LogGP (timing.hpp says exactly how); everything is determined by the calls made and the seed.
 //
 //   sim::Fabric fabric;
-//   auto a = fabric.open("a", {.device = "eth0", .network = "red", .timing = sim::simple_timing(1000, 100, 100, 50, 1)});
+//   const auto timing = sim::simple_timing(1000, 100, 80, 50, 0.08);  // L, o_s, o_r, g in ns; G in ns per byte
+//   auto a = fabric.open("a", {.device = "eth0", .network = "red", .timing = timing});
 //   auto b = fabric.open("b", {.device = "eth0", .network = "red"});
 //   ... connect, post ...; fabric.advance_to_next_event(); ... poll ...
 //
