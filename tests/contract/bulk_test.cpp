@@ -73,7 +73,8 @@ TEST_CASE("puts of every size land at their offset", "[contract]") {
     on_each_fixture([](World& world) {
         const auto& traits = world.a().traits();
         if (!traits.put) return;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(traits.max_put, largest));
         Target target(world.b(), most + 100, Access::remote_write);
         for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4095}, std::size_t{70'000}, most}) {
@@ -93,7 +94,8 @@ TEST_CASE("a large region is put in slices, from gather lists", "[contract]") {
     on_each_fixture([](World& world) {
         const auto& traits = world.a().traits();
         if (!traits.put) return;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         const std::size_t slice = 200'000;
         const std::size_t total = 10 * slice;
         Target target(world.b(), total, Access::remote_read_write);
@@ -123,7 +125,8 @@ TEST_CASE("a frame after a put finds its bytes in place", "[contract]") {
     on_each_fixture([](World& world) {
         const auto& traits = world.a().traits();
         if (!traits.put || !traits.ordered) return;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         constexpr std::size_t count = 50, size = 20'000;
         Target target(world.b(), count * size, Access::remote_write);
         std::size_t arrived = 0, wrong = 0;
@@ -148,7 +151,8 @@ TEST_CASE("a put that notifies tells when the bytes are in place", "[contract]")
     on_each_fixture([](World& world) {
         const auto& traits = world.a().traits();
         if (!traits.put || !traits.notify) return;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         constexpr std::uint32_t count = 40;
         constexpr std::size_t size = 3000;
         Target target(world.b(), count * size, Access::remote_write);
@@ -187,7 +191,8 @@ TEST_CASE("a put that notifies tells when the bytes are in place", "[contract]")
 TEST_CASE("puts that are not allowed are discarded and harm nothing", "[contract]") {
     on_each_fixture([](World& world) {
         if (!world.a().traits().put) return;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         constexpr std::size_t size = 10'000;
         Target target(world.b(), size, Access::remote_write);
         Target read_only(world.b(), size, Access::remote_read);
@@ -230,7 +235,8 @@ TEST_CASE("puts that are not allowed are discarded and harm nothing", "[contract
 TEST_CASE("nothing is written to a region after drop_region", "[contract]") {
     on_each_fixture([](World& world) {
         if (!world.a().traits().put) return;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         constexpr std::size_t size = 300'000;
         for (int rounds = 0; rounds < 12; ++rounds) {
             Target target(world.b(), size, Access::remote_write);
@@ -253,7 +259,8 @@ TEST_CASE("gets bring the bytes, and only where allowed", "[contract]") {
     on_each_fixture([](World& world) {
         const auto& traits = world.a().traits();
         if (!traits.get) return;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(traits.max_put, largest));
         Target target(world.b(), most, Access::remote_read);
         Target write_only(world.b(), 100, Access::remote_write);
@@ -286,7 +293,8 @@ TEST_CASE("links die with puts and gets under way", "[contract]") {
         const auto& traits = world.a().traits();
         if (!traits.put) return;
         for (int rounds = 0; rounds < 12; ++rounds) {
-            const auto [near, far] = world.link();
+            End near, far;
+            std::tie(near, far) = world.link();
             constexpr std::size_t size = 300'000;
             Target target(world.b(), size, Access::remote_read_write);
             auto source = pattern(size, 1);

@@ -106,12 +106,14 @@ TEST_CASE("ids of links that are gone stay dead", "[contract]") {
     on_each_fixture([](World& world) {
         std::vector<End> gone;
         for (int i = 0; i < 20; ++i) {
-            const auto [near, far] = world.link();  // World sees to it that the ids are new
+            End near, far;
+            std::tie(near, far) = world.link();  // World sees to it that the ids are new
             world.disconnect(i % 2 == 0 ? near : far);
             world.until("both ends down", [&] { return world.log(near).down && world.log(far).down; });
             gone.push_back(near);
         }
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         for (const auto& end : gone) {
             world.disconnect(end);  // nothing
             world.send(end, pattern(10, 1));
@@ -182,7 +184,8 @@ TEST_CASE("nobody answers at the address of a rail that is gone", "[contract]") 
         if (world.one_rail()) return;
         const auto address = world.b().address();
         const Bytes stale(address.begin(), address.end());
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         for (std::size_t i = 0; i < 8; ++i) world.send(near, pattern(1000, i));
         world.close_b();
         world.until("link_down", [&] { return world.log(near).down; });

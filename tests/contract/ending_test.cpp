@@ -6,7 +6,8 @@ using namespace railmux::contract;
 TEST_CASE("disconnect flushes what is outstanding, then one link_down", "[contract]") {
     on_each_fixture([](World& world) {
         for (int round = 0; round < 10; ++round) {
-            const auto [near, far] = world.link();
+            End near, far;
+            std::tie(near, far) = world.link();
             const auto bytes = pattern(5000, 1);
             for (int i = 0; i < 2 * round; ++i) {
                 world.send(near, bytes);
@@ -25,7 +26,8 @@ TEST_CASE("disconnect flushes what is outstanding, then one link_down", "[contra
 
 TEST_CASE("disconnect with everything the link takes outstanding", "[contract]") {
     on_each_fixture([](World& world) {
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         auto bytes = pattern(world.a().traits().max_frame, 1);
         const Segment segment{bytes.data(), bytes.size()};
         const std::vector<Work> works(world.a().traits().tx_depth, Work{.link = near.id, .segments = {&segment, 1}});
@@ -38,7 +40,8 @@ TEST_CASE("disconnect with everything the link takes outstanding", "[contract]")
 
 TEST_CASE("posts between the end of a link and its link_down complete before it", "[contract]") {
     on_each_fixture([](World& world) {
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         world.disconnect(near);
         for (int i = 0; i < 5; ++i) world.send(near, pattern(10, 1));
         world.until("both ends down", [&] { return world.log(near).down && world.log(far).down; });
@@ -54,20 +57,22 @@ TEST_CASE("posts between the end of a link and its link_down complete before it"
 
 TEST_CASE("what was sent well before a disconnect has arrived", "[contract]") {
     on_each_fixture([](World& world) {
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         for (std::size_t i = 0; i < 20; ++i) world.send(near, pattern(100, i));
         world.until("all frames", [&] { return world.log(far).frames.size() == 20; });
         world.disconnect(near);
         world.until("both ends down", [&] { return world.log(near).down && world.log(far).down; });
-        CHECK(world.log(near).lost == (world.log(near).done == 20 ? world.log(near).lost : 0));
         CHECK(world.log(near).done == 20);
     });
 }
 
 TEST_CASE("the end of one link leaves the others alone", "[contract]") {
     on_each_fixture([](World& world) {
-        const auto [near, far] = world.link();
-        const auto [other_near, other_far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
+        End other_near, other_far;
+        std::tie(other_near, other_far) = world.link();
         for (std::size_t i = 0; i < 10; ++i) {
             world.send(near, pattern(1000, i));
             world.send(other_near, pattern(1000, i));
@@ -83,7 +88,8 @@ TEST_CASE("the end of one link leaves the others alone", "[contract]") {
 
 TEST_CASE("a rail is destroyed with links alive and works outstanding", "[contract]") {
     on_each_fixture([](World& world) {
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         const auto pending = world.connect(world.a(), world.b().address(), {});
         for (std::size_t i = 0; i < 10; ++i) {
             world.send(near, pattern(1000, i));

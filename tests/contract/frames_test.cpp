@@ -106,7 +106,8 @@ private:
 
 TEST_CASE("frames of every size arrive whole", "[contract]") {
     on_each_fixture([](World& world) {
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         const std::size_t most = world.a().traits().max_frame;
         std::vector<std::size_t> sizes{0, 1, 2, 7, 8, 63, 64, 255, 256, 257, 1024, 1460, 4096, most - 1, most, 0, most};
         for (const auto size : sizes) {
@@ -124,7 +125,8 @@ TEST_CASE("frames of every size arrive whole", "[contract]") {
 
 TEST_CASE("nothing completes inside post, and a refused tail may be posted again", "[contract]") {
     on_each_fixture([](World& world) {
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         const auto depth = world.a().traits().tx_depth;
         const std::size_t count = depth + 50;
         std::vector<Bytes> buffers;
@@ -161,7 +163,8 @@ TEST_CASE("nothing completes inside post, and a refused tail may be posted again
 
 TEST_CASE("gather lists arrive as one frame", "[contract]") {
     on_each_fixture([](World& world) {
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         const auto& traits = world.a().traits();
         auto source = pattern(traits.max_frame, 9);
         for (std::uint32_t pieces = 0; pieces <= traits.max_segments; ++pieces) {
@@ -186,7 +189,8 @@ TEST_CASE("gather lists arrive as one frame", "[contract]") {
 TEST_CASE("a flood in both directions loses, damages and reorders nothing", "[contract]") {
     on_each_fixture([](World& world) {
         world.keep_frames = false;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         constexpr std::uint64_t frames = 3000;
         Flood there(world, near, frames, 600), back(world, far, frames, 600);
         Checker at_b(world, far), at_a(world, near);
@@ -204,7 +208,8 @@ TEST_CASE("a flood in both directions loses, damages and reorders nothing", "[co
 TEST_CASE("largest frames flood through a receiver that looks rarely", "[contract]") {
     on_each_fixture([](World& world) {
         world.keep_frames = false;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         constexpr std::uint64_t frames = 150;
         Flood flood(world, near, frames, world.a().traits().max_frame);
         Checker checker(world, far);
@@ -218,7 +223,8 @@ TEST_CASE("largest frames flood through a receiver that looks rarely", "[contrac
 TEST_CASE("a flooded link leaves the others their turn", "[contract]") {
     on_each_fixture([](World& world) {
         world.keep_frames = false;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         std::vector<std::pair<End, End>> others;
         for (int i = 0; i < 4; ++i) others.push_back(world.link());
         constexpr std::uint64_t frames = 20'000;  // 1.3 MB: about 5 ms of the time of a rail that is not fast

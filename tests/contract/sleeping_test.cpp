@@ -51,7 +51,8 @@ TEST_CASE("the armed descriptor wakes for whatever comes", "[contract]") {
             CHECK(world.a().arm() == -1);
             return;
         }
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         world.settle();
         fall_asleep(world, world.b());
         world.send(near, pattern(10, 1));
@@ -80,7 +81,8 @@ TEST_CASE("the armed descriptor wakes for whatever comes", "[contract]") {
 TEST_CASE("an idle rail's descriptor falls silent", "[contract]") {
     on_each_fixture([](World& world) {
         if (!world.b().traits().events) return;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         for (std::size_t i = 0; i < 20; ++i) {
             world.send(near, pattern(100, i));
             world.send(far, pattern(100, i));
@@ -98,7 +100,8 @@ TEST_CASE("the armed descriptor wakes for room to send", "[contract]") {
     on_each_fixture([](World& world) {
         if (!world.a().traits().events) return;
         world.keep_frames = false;
-        const auto [near, far] = world.link();
+        End near, far;
+        std::tie(near, far) = world.link();
         auto bytes = pattern(world.a().traits().max_frame, 1);
         const Segment segment{bytes.data(), bytes.size()};
         const std::vector<Work> works(1000, Work{.link = near.id, .segments = {&segment, 1}});
