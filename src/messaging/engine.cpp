@@ -107,10 +107,16 @@ Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Com
 }
 
 void Engine::flush_burst(std::size_t bytes) {
+    deferred_ = true;
     deferred_bytes_ += bytes;
-    if (now_ - last_post_ < burst_gap && deferred_bytes_ < burst_bytes) return;
+    if (now_ - last_post_ >= burst_gap || deferred_bytes_ >= burst_bytes) flush_deferred();
+}
+
+void Engine::flush_deferred() {
+    if (!deferred_) return;
     rails_.flush();
     last_post_ = now_;
+    deferred_ = false;
     deferred_bytes_ = 0;
 }
 

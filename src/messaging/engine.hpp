@@ -116,6 +116,7 @@ private:
     [[nodiscard]] Operation& operation_of(const Request& request);
     [[nodiscard]] std::uint32_t known_peer(Peer peer);
     void flush_burst(std::size_t bytes);
+    void flush_deferred();
     bool pass(base::Nanoseconds now);
     bool poll_membership(base::Nanoseconds now);
     template <typename Over>
@@ -147,7 +148,8 @@ private:
     base::Nanoseconds now_ = 0;           // of the pass under way, for what the rails call back
     std::uint32_t idle_passes_ = 0;
     base::Nanoseconds last_post_ = 0;     // when a burst was last handed over
-    std::size_t deferred_bytes_ = 0;      // of a burst, since then
+    bool deferred_ = false;               // messages of a burst wait in outboxes
+    std::size_t deferred_bytes_ = 0;      // ... with that much payload
     base::Nanoseconds next_membership_ = 0;
 
     mutable progress::Sleeper sleeper_;

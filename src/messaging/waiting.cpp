@@ -19,10 +19,7 @@ base::Nanoseconds after(base::Nanoseconds now, std::chrono::nanoseconds timeout)
 
 bool Engine::pass(base::Nanoseconds now) {
     now_ = now;
-    if (deferred_bytes_ > 0) {  // the rest of a burst leaves before anything is looked for
-        rails_.flush();
-        deferred_bytes_ = 0;
-    }
+    flush_deferred();  // the rest of a burst leaves before anything is looked for
     bool any = rails_.poll(now);
     if (operations_.run_callbacks()) {
         any = true;
@@ -117,6 +114,7 @@ Status Engine::take(Request& request) {
 Status Engine::wait(Request& request) {
     const Lock lock(*this);
     const Operation& operation = operation_of(request);
+    flush_deferred();  // whoever waits has no more to add to the burst
     if (operation.state != OperationState::over) {
         progress_until([&] { return operation.state == OperationState::over; }, forever);
     }
