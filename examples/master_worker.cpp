@@ -16,9 +16,7 @@ constexpr std::uint64_t limit = 1'000'000;
 constexpr std::uint64_t piece = 10'000;
 constexpr std::uint64_t known_answer = 78'498;
 
-std::span<std::byte> bytes(std::uint64_t& number) {
-    return std::as_writable_bytes(std::span(&number, 1));
-}
+std::span<std::byte> bytes(std::uint64_t& number) { return std::as_writable_bytes(std::span(&number, 1)); }
 
 bool is_prime(std::uint64_t n) {
     if (n < 2) return false;

@@ -12,9 +12,7 @@ constexpr railmux::Tag token_tag = 1;
 constexpr std::uint64_t laps = 3;
 
 // Any number as a message: its bytes, in the order of this machine.
-std::span<std::byte> bytes(std::uint64_t& number) {
-    return std::as_writable_bytes(std::span(&number, 1));
-}
+std::span<std::byte> bytes(std::uint64_t& number) { return std::as_writable_bytes(std::span(&number, 1)); }
 
 std::uint64_t received(railmux::Context& context, railmux::Request& request, const std::uint64_t& value) {
     const auto status = context.wait(request);

@@ -128,9 +128,7 @@ void Config::assign(std::size_t index, std::string_view value, std::string sourc
     values_[index] = {std::string(value), number, std::move(source)};
 }
 
-std::string Config::text(std::string_view name) const {
-    return values_[known(name)].text;
-}
+std::string Config::text(std::string_view name) const { return values_[known(name)].text; }
 
 std::uint64_t Config::number(std::string_view name) const {
     const auto index = known(name);

@@ -18,7 +18,7 @@ namespace {
 
 using enum ParameterType;
 
-constexpr std::uint64_t KiB = 1024, MiB = 1024 * KiB, GiB = 1024 * MiB;
+constexpr std::uint64_t kib = 1024, mib = 1024 * kib, gib = 1024 * mib;
 constexpr std::uint64_t day_ns = 86'400ull * second;  // no time limit is longer: nanoseconds stay far from overflow
 constexpr std::uint64_t most_ranks = 1u << 24;
 
@@ -35,10 +35,10 @@ constexpr auto table = std::to_array<ParameterSpec>({
         "poll|block|hybrid"},
     {"progress.spin", duration, "us", "50us", "how long hybrid spins before it sleeps", "", 0, second},
 
-    {"eager.max", bytes, "B", "16K", "largest message sent along with its header", "", 0, 48 * KiB},
-    {"eager.window", bytes, "B", "1M", "eager bytes a peer may send ahead of its receiver", "", 4 * KiB, GiB},
+    {"eager.max", bytes, "B", "16K", "largest message sent along with its header", "", 0, 48 * kib},
+    {"eager.window", bytes, "B", "1M", "eager bytes a peer may send ahead of its receiver", "", 4 * kib, gib},
     {"fragment.size", bytes, "B", "256K", "size of the pieces in which a large message is spread over rails",
-        "", 4 * KiB, GiB},
+        "", 4 * kib, gib},
     {"ack.delay", duration, "us", "100us", "how long an acknowledgement waits for data to ride on", "", 0, second},
 
     {"connect.timeout", duration, "s", "2s", "limit for connecting one pair of rails", "", millisecond, day_ns},
@@ -49,8 +49,8 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"tcp.interfaces", selector, "", "all", "interfaces to use, by name, glob, address or network; ^ excludes"},
     {"tcp.families", choice, "", "any", "address families to use", "any|ipv4|ipv6"},
     {"tcp.ports", ports, "", "0", "listening ports, e.g. 5000-5100 for a firewall; 0: any free one"},
-    {"tcp.send_buffer", bytes, "B", "0", "kernel send buffer of a link; 0: the kernel's choice", "", 0, GiB},
-    {"tcp.receive_buffer", bytes, "B", "0", "kernel receive buffer of a link; 0: the kernel's choice", "", 0, GiB},
+    {"tcp.send_buffer", bytes, "B", "0", "kernel send buffer of a link; 0: the kernel's choice", "", 0, gib},
+    {"tcp.receive_buffer", bytes, "B", "0", "kernel receive buffer of a link; 0: the kernel's choice", "", 0, gib},
     {"tcp.nodelay", flag, "", "on", "send small frames at once (TCP_NODELAY)"},
     {"tcp.busy_poll", duration, "us", "0", "kernel busy polling of a socket (SO_BUSY_POLL); 0: off", "", 0, second},
 
@@ -103,9 +103,7 @@ std::optional<std::uint64_t> to_number(const ParameterSpec& spec, std::string_vi
             return std::find(words.begin(), words.end(), value) != words.end() ? std::optional(0) : std::nullopt;
         }
         case ports: return parse_ports(value) ? std::optional(0) : std::nullopt;
-        case selector:
-            static_cast<void>(Selector::parse(value));
-            return 0;
+        case selector: static_cast<void>(Selector::parse(value)); return 0;
         case text:
         case secret: return 0;
     }
@@ -132,12 +130,14 @@ std::string variable_name(std::string_view parameter) {
 
 std::vector<std::string> parameter_names() {
     std::vector<std::string> names;
+    names.reserve(table.size());
     for (const auto& spec : table) names.emplace_back(spec.name);
     return names;
 }
 
 std::vector<std::string> variable_names() {
     std::vector<std::string> names;
+    names.reserve(table.size());
     for (const auto& spec : table) names.push_back(variable_name(spec.name));
     return names;
 }

@@ -7,9 +7,7 @@
 namespace railmux::base {
 namespace {
 
-char lower(char c) noexcept {
-    return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-}
+char lower(char c) noexcept { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
 // Optimal string alignment distance, three rolling rows.
 std::size_t edits(std::string_view a, std::string_view b) {

@@ -21,9 +21,7 @@ message in each buffer and of the whole warm-up. With fewer --buffers than messa
 the messages share memory: faster where the cache is the limit, but they then all carry the same number. Exit code 0 says that all of it arrived and was right.
 The bytes by rail are the payload that the connecting side sent over it, with --bidirectional sent and received.)";
 
-Result result(std::uint64_t bytes, const Outcome& outcome, Driver&) {
-    return bandwidth_result(bytes, outcome);
-}
+Result result(std::uint64_t bytes, const Outcome& outcome, Driver&) { return bandwidth_result(bytes, outcome); }
 
 }  // namespace
 

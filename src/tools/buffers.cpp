@@ -12,9 +12,7 @@ namespace {
 constexpr std::size_t cache_line = 64;
 constexpr std::size_t window_bytes = std::size_t{512} << 20;
 
-constexpr std::size_t round_up(std::size_t size, std::size_t unit) noexcept {
-    return (size + unit - 1) / unit * unit;
-}
+constexpr std::size_t round_up(std::size_t size, std::size_t unit) noexcept { return (size + unit - 1) / unit * unit; }
 
 }  // namespace
 

@@ -13,13 +13,9 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string or_dash(std::string text) {
-    return text.empty() ? "-" : text;
-}
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
-nlohmann::ordered_json document() {
-    return {{"tool", "info"}, {"version", RAILMUX_VERSION}};
-}
+nlohmann::ordered_json document() { return {{"tool", "info"}, {"version", RAILMUX_VERSION}}; }
 
 }  // namespace
 

@@ -1,9 +1,8 @@
 // The `railmux` command. Exit codes: 0 success, 1 failure, 2 a command line that cannot be obeyed.
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
+#include <string>
 
 #include <railmux/error.hpp>
 #include <railmux/version.hpp>
@@ -22,33 +21,13 @@ constexpr auto footer = R"(Examples:
 
 `railmux COMMAND --help` explains each command.)";
 
-int complain(std::string_view what, std::string_view cure, int exit_code) {
-    fmt::print(stderr, "railmux: {}\n", what);
-    if (!cure.empty()) fmt::print(stderr, "cure: {}\n", cure);
+int complain(const char* what, const std::string& cure, int exit_code) noexcept {
+    std::fprintf(stderr, "railmux: %s\n", what);
+    if (!cure.empty()) std::fprintf(stderr, "cure: %s\n", cure.c_str());
     return exit_code;
 }
 
-int run(CLI::App& railmux, const int& exit_code, int argc, char** argv) {
-    try {
-        railmux.parse(argc, argv);
-        return exit_code;
-    } catch (const CLI::ParseError& error) {
-        if (error.get_exit_code() == 0) return railmux.exit(error);  // --help and --version
-        const auto chosen = railmux.get_subcommands();
-        const auto command = chosen.empty() ? std::string("railmux") : "railmux " + chosen.front()->get_name();
-        return complain(error.what(), fmt::format("see `{} --help`", command), 2);
-    } catch (const railmux::tools::UsageError& error) {
-        return complain(error.what(), error.cure(), 2);
-    } catch (const railmux::Error& error) {
-        return complain(error.what(), error.cure(), 1);
-    } catch (const std::exception& error) {
-        return complain(error.what(), {}, 1);
-    }
-}
-
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
     CLI::App railmux("railmux: messages over every network between two processes at once", "railmux");
     railmux.footer(footer);
     railmux.set_version_flag("--version", "railmux " RAILMUX_VERSION);
@@ -58,5 +37,27 @@ int main(int argc, char** argv) {
     railmux::tools::add_pingpong(railmux, exit_code);
     railmux::tools::add_bandwidth(railmux, exit_code);
     railmux::tools::add_run(railmux, exit_code);
-    return run(railmux, exit_code, argc, argv);
+    try {
+        railmux.parse(argc, argv);
+        return exit_code;
+    } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() == 0) return railmux.exit(error);  // --help and --version
+        const auto chosen = railmux.get_subcommands();
+        const auto command = chosen.empty() ? std::string("railmux") : "railmux " + chosen.front()->get_name();
+        return complain(error.what(), "see `" + command + " --help`", 2);
+    }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return run(argc, argv);
+    } catch (const railmux::tools::UsageError& error) {
+        return complain(error.what(), error.cure(), 2);
+    } catch (const railmux::Error& error) {
+        return complain(error.what(), error.cure(), 1);
+    } catch (const std::exception& error) {
+        return complain(error.what(), {}, 1);
+    }
 }

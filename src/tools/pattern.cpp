@@ -20,9 +20,7 @@ constexpr std::uint64_t body_word(std::uint64_t seed, std::uint64_t place) noexc
 }
 
 // Odd and even places in the sequence of body words never meet the stamps: those are mixed with the complement.
-constexpr std::uint64_t stamp_word(std::uint64_t seed, std::uint64_t index) noexcept {
-    return mix(~seed ^ index);
-}
+constexpr std::uint64_t stamp_word(std::uint64_t seed, std::uint64_t index) noexcept { return mix(~seed ^ index); }
 
 // Calls with each whole or partial word of the message: its place, its offset, its size.
 template <typename Visit>

@@ -10,9 +10,7 @@ namespace railmux::tools {
 namespace {
 
 // Three decimals: a nanosecond, a kB/s. More would be noise in every output.
-double rounded(double value) {
-    return std::round(value * 1000) / 1000;
-}
+double rounded(double value) { return std::round(value * 1000) / 1000; }
 
 std::uint64_t total(const RailBytes& rails) {
     return std::accumulate(rails.begin(), rails.end(), std::uint64_t{0},

@@ -29,9 +29,7 @@ bool get_ready(const Part& part, Workspace& workspace) {
     return ready.problem.empty();
 }
 
-void say_ready(const Part& part) {
-    part.context.send(part.peer, reply_tag, encode(Reply{}));
-}
+void say_ready(const Part& part) { part.context.send(part.peer, reply_tag, encode(Reply{})); }
 
 Reply run_pingpong(const Part& part, Workspace& workspace) {
     Reply tally;

@@ -9,9 +9,7 @@ using namespace railmux::base;  // NOLINT: the functions under test
 
 namespace {
 
-std::span<const std::byte> bytes(std::string_view text) {
-    return std::as_bytes(std::span(text));
-}
+std::span<const std::byte> bytes(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 }  // namespace
 
