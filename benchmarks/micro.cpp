@@ -32,7 +32,8 @@ static void decide(benchmark::State& state, const char* name) {
     const auto rails = static_cast<std::size_t>(state.range(0));
     auto policy = sched::make_policy(name, rails);
     std::vector<sched::Candidate> candidates;
-    for (std::uint32_t i = 0; i < rails; ++i) candidates.push_back({.rail = i, .speed_bps = (i + 1) * 1'000'000'000ULL});
+    for (std::uint32_t i = 0; i < rails; ++i)
+        candidates.push_back({.rail = i, .speed_bps = (i + 1) * 1'000'000'000ULL});
     for (auto _ : state) benchmark::DoNotOptimize(policy->choose(candidates, 64, 0));
 }
 BENCHMARK_CAPTURE(decide, fixed, "fixed")->Arg(2)->Arg(16);

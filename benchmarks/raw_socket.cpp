@@ -138,8 +138,9 @@ void flood(const std::vector<int>& sockets, const Job& job) {
     for (const int socket : sockets) receive_all(socket, &confirmed, 1);
     const auto seconds = microseconds(Clock::now() - start) / 1e6;
     const auto messages = static_cast<double>(job.iterations * sockets.size());
-    std::printf("{\"bytes\":%llu,\"MB_per_s\":%.3f,\"messages_per_s\":%.1f}\n", static_cast<unsigned long long>(job.bytes),
-                messages * static_cast<double>(job.bytes) / seconds / 1e6, messages / seconds);
+    std::printf("{\"bytes\":%llu,\"MB_per_s\":%.3f,\"messages_per_s\":%.1f}\n",
+                static_cast<unsigned long long>(job.bytes), messages * static_cast<double>(job.bytes) / seconds / 1e6,
+                messages / seconds);
 }
 
 void listen_and_serve(int port) {
@@ -149,7 +150,8 @@ void listen_and_serve(int port) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<std::uint16_t>(port));
-    if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 || ::listen(listener, 8) != 0) {
+    if (::bind(listener, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+        ::listen(listener, 8) != 0) {
         die("listen");
     }
     const int socket = ::accept(listener, nullptr, nullptr);
@@ -166,7 +168,9 @@ int main(int count, char** arguments) {
         return 0;
     }
     if (mode != "--connect" || count != 6) {
-        std::fprintf(stderr, "usage: raw_socket --listen PORT | --connect HOST:PORT[,...] pingpong|bandwidth BYTES ITERATIONS\n");
+        std::fprintf(
+            stderr,
+            "usage: raw_socket --listen PORT | --connect HOST:PORT[,...] pingpong|bandwidth BYTES ITERATIONS\n");
         return 2;
     }
     std::vector<int> sockets;

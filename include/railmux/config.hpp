@@ -13,14 +13,14 @@ namespace railmux {
 
 /// One row of the parameter table, as `railmux info --config` prints it.
 struct Parameter {
-    std::string name;           ///< e.g. "tcp.interfaces"
-    std::string variable;       ///< environment variable, e.g. "RAILMUX_TCP_INTERFACES"
-    std::string type;           ///< "bytes", "count", "duration", "flag", "choice", "selector", "ports", "text"
-    std::string unit;           ///< "B", "us", ... or empty
+    std::string name;      ///< e.g. "tcp.interfaces"
+    std::string variable;  ///< environment variable, e.g. "RAILMUX_TCP_INTERFACES"
+    std::string type;      ///< "bytes", "count", "duration", "flag", "choice", "selector", "ports", "text"
+    std::string unit;      ///< "B", "us", ... or empty
     std::string default_value;
-    std::string help;           ///< one line
+    std::string help;  ///< one line
     std::string value;
-    std::string source;         ///< "default", "file PATH:LINE", "environment", "api"
+    std::string source;  ///< "default", "file PATH:LINE", "environment", "api"
 };
 
 /// The parameters. Precedence, lowest first: defaults, config file, environment, calls of set().

@@ -72,7 +72,8 @@ public:
 
     /// Starts receiving. `from` may be any_source. A message longer than the buffer is cut and reported as truncated.
     [[nodiscard]] Request irecv(Peer from, TagMatch match, MutableBuffer buffer, Completion done = {});
-    [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion done = {});
+    [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter,
+                                Completion done = {});
     [[nodiscard]] Request irecv(Message&& message, MutableBuffer buffer, Completion done = {});
 
     /// Blocking forms. They throw Error when the operation failed; truncation is reported in the Status.

@@ -14,24 +14,24 @@ namespace railmux {
 /// What went wrong. The numbers are stable: they may be logged, compared and sent to other programs.
 enum class ErrorCode : std::uint16_t {
     ok = 0,
-    invalid_argument = 1,   ///< a call broke the API's rules
-    invalid_config = 2,     ///< a parameter, environment variable or config file line is malformed
-    no_rails = 3,           ///< no usable rail is left after selection
-    address_in_use = 4,     ///< the port to listen on is taken
-    unreachable = 5,        ///< no rail reached the peer in time
-    wrong_key = 6,          ///< the other side does not know the job's key
-    wrong_version = 7,      ///< the other side speaks another wire version
-    peer_lost = 8,          ///< every link to the peer died and could not be restored in time
-    peer_left = 9,          ///< the peer closed its context while the operation was under way
-    truncated = 10,         ///< the message was longer than the receive buffer; the front part arrived
-    cancelled = 11,         ///< the request was cancelled before it matched
-    timed_out = 12,         ///< a wait ended by its time limit
-    out_of_memory = 13,     ///< memory could not be allocated, registered or locked
-    protocol = 14,          ///< the other side sent bytes that break the wire protocol
-    permission = 15,        ///< the operating system refused
-    system = 16,            ///< another operating-system error; the text has it
-    bootstrap = 17,         ///< the job's key-value exchange failed
-    access_denied = 18,     ///< remote access outside a registration, with a wrong key or without the right
+    invalid_argument = 1,  ///< a call broke the API's rules
+    invalid_config = 2,    ///< a parameter, environment variable or config file line is malformed
+    no_rails = 3,          ///< no usable rail is left after selection
+    address_in_use = 4,    ///< the port to listen on is taken
+    unreachable = 5,       ///< no rail reached the peer in time
+    wrong_key = 6,         ///< the other side does not know the job's key
+    wrong_version = 7,     ///< the other side speaks another wire version
+    peer_lost = 8,         ///< every link to the peer died and could not be restored in time
+    peer_left = 9,         ///< the peer closed its context while the operation was under way
+    truncated = 10,        ///< the message was longer than the receive buffer; the front part arrived
+    cancelled = 11,        ///< the request was cancelled before it matched
+    timed_out = 12,        ///< a wait ended by its time limit
+    out_of_memory = 13,    ///< memory could not be allocated, registered or locked
+    protocol = 14,         ///< the other side sent bytes that break the wire protocol
+    permission = 15,       ///< the operating system refused
+    system = 16,           ///< another operating-system error; the text has it
+    bootstrap = 17,        ///< the job's key-value exchange failed
+    access_denied = 18,    ///< remote access outside a registration, with a wrong key or without the right
 };
 
 /// The enumerator's name, e.g. "peer_lost".

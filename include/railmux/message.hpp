@@ -53,10 +53,10 @@ inline constexpr Peer any_source{};
 /// How an operation ended.
 struct Status {
     ErrorCode code = ErrorCode::ok;
-    Peer peer{};               ///< source of a received message, destination of a sent one
+    Peer peer{};  ///< source of a received message, destination of a sent one
     Tag tag = 0;
-    std::size_t bytes = 0;     ///< bytes placed in (or taken from) the buffer
-    std::size_t message = 0;   ///< size of the whole message; more than `bytes` when truncated
+    std::size_t bytes = 0;    ///< bytes placed in (or taken from) the buffer
+    std::size_t message = 0;  ///< size of the whole message; more than `bytes` when truncated
 
     [[nodiscard]] constexpr bool ok() const noexcept { return code == ErrorCode::ok; }
     [[nodiscard]] constexpr bool truncated() const noexcept { return code == ErrorCode::truncated; }

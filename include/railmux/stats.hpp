@@ -14,15 +14,15 @@ namespace railmux {
 
 /// One local network interface opened (or not) through one transport.
 struct RailInfo {
-    std::string name;          ///< "tcp:eth1"
-    std::string transport;     ///< "tcp"
-    std::string device;        ///< "eth1"
+    std::string name;       ///< "tcp:eth1"
+    std::string transport;  ///< "tcp"
+    std::string device;     ///< "eth1"
     bool usable = false;
-    std::string reason;        ///< why it is not usable, or why it is off by default; empty when usable
-    std::string cure;          ///< what to do to use it anyway; may be empty
-    std::uint64_t speed_bps = 0;   ///< link speed in bits per second; 0: unknown
-    int numa_node = -1;        ///< -1: unknown or not applicable
-    std::string kind;          ///< link kind as the kernel tells it: "ethernet", "veth", "bridge", "vxlan", ...
+    std::string reason;           ///< why it is not usable, or why it is off by default; empty when usable
+    std::string cure;             ///< what to do to use it anyway; may be empty
+    std::uint64_t speed_bps = 0;  ///< link speed in bits per second; 0: unknown
+    int numa_node = -1;           ///< -1: unknown or not applicable
+    std::string kind;             ///< link kind as the kernel tells it: "ethernet", "veth", "bridge", "vxlan", ...
     std::vector<std::string> addresses;
 };
 
@@ -30,7 +30,7 @@ struct RailInfo {
 struct RailTraffic {
     std::string rail;
     Peer peer;
-    std::uint64_t sent_bytes = 0;        ///< payload of messages, without any header
+    std::uint64_t sent_bytes = 0;  ///< payload of messages, without any header
     std::uint64_t received_bytes = 0;
     std::uint64_t sent_frames = 0;
     std::uint64_t received_frames = 0;

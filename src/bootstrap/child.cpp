@@ -124,7 +124,8 @@ void start(Child& child, const ChildPlan& plan, bool prefix) {
         become(command_pointers.data(), environment_pointers.data(), in.read.get(), out.write.get(), err.write.get(),
                failure.write.get(), parent);
     }
-    if (child.pid < 0) throw Error(ErrorCode::system, std::string("no process: ") + std::strerror(errno), "see ulimit -u");
+    if (child.pid < 0)
+        throw Error(ErrorCode::system, std::string("no process: ") + std::strerror(errno), "see ulimit -u");
     failure.write.reset();
     int code = 0;
     if (::read(failure.read.get(), &code, sizeof code) == sizeof code) {

@@ -147,7 +147,8 @@ base::FileDescriptor connect_to(std::string_view where, base::Nanoseconds deadli
     const auto place = parse_place(where);
     asio::io_context io;
     error_code resolving;
-    const auto entries = tcp::resolver(io).resolve(place.host.empty() ? "localhost" : place.host, place.port, resolving);
+    const auto entries =
+        tcp::resolver(io).resolve(place.host.empty() ? "localhost" : place.host, place.port, resolving);
     if (resolving) {
         throw Error(ErrorCode::unreachable, fmt::format("{}: {}", where, resolving.message()),
                     "check the name; an address works too");

@@ -89,17 +89,15 @@ private:
     std::string path_;
 };
 
-std::string random_text() {
-    return fmt::format("{:016x}{:016x}", base::random_u64(), base::random_u64());
-}
+std::string random_text() { return fmt::format("{:016x}{:016x}", base::random_u64(), base::random_u64()); }
 
 /// The host of each rank: in turn, each as often in a row as it has slots.
 std::vector<std::string> place_ranks(const RunOptions& options) {
     std::vector<std::string> slots;
     for (const auto& entry : options.hosts) {
         const auto colon = entry.rfind(':');
-        const auto count = colon == std::string::npos ? std::optional<std::uint64_t>(1)
-                                                      : base::parse_count(entry.substr(colon + 1));
+        const auto count =
+            colon == std::string::npos ? std::optional<std::uint64_t>(1) : base::parse_count(entry.substr(colon + 1));
         const auto host = count ? entry.substr(0, colon) : entry;  // a colon that is no slot count belongs to the name
         slots.insert(slots.end(), std::clamp<std::uint64_t>(count.value_or(1), 1, options.processes), host);
     }
@@ -129,7 +127,8 @@ public:
         take_signals();
         open_server();
         start_all();
-        while (std::any_of(children_.begin(), children_.end(), [](const Child& c) { return c.running || c.out.open() || c.err.open(); })) {
+        while (std::any_of(children_.begin(), children_.end(),
+                           [](const Child& c) { return c.running || c.out.open() || c.err.open(); })) {
             wait_for_something();
             check_time();
         }
@@ -234,7 +233,8 @@ private:
         const bool timed = ending_ || options_.timeout.count() > 0;
         ::poll(waits.data(), waits.size(), timed ? 50 : 1000);
         const auto readable = [&](int descriptor) {
-            return std::any_of(waits.begin(), waits.end(), [&](const pollfd& w) { return w.fd == descriptor && w.revents != 0; });
+            return std::any_of(waits.begin(), waits.end(),
+                               [&](const pollfd& w) { return w.fd == descriptor && w.revents != 0; });
         };
         for (auto& child : children_) {
             for (auto* stream : {&child.out, &child.err}) {

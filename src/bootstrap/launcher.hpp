@@ -20,8 +20,8 @@ struct RunOptions {
     std::string launch;
     /// Further environment variables to hand over (their names); RAILMUX_* always are.
     std::vector<std::string> environment;
-    std::chrono::seconds timeout{0};  // for the whole job; 0: none
-    bool prefix = true;               // "[rank] " in front of each line of output
+    std::chrono::seconds timeout{0};   // for the whole job; 0: none
+    bool prefix = true;                // "[rank] " in front of each line of output
     std::vector<std::string> command;  // program and arguments
 };
 

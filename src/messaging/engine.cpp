@@ -15,9 +15,7 @@ constexpr base::Nanoseconds burst_gap = 6 * base::microsecond;
 // ... unless this much has gathered: enough to be worth a system call, and the network should not stand idle.
 constexpr std::size_t burst_bytes = 32 * 1024;
 
-Transports builtin(const Config& config, base::Logger& log) {
-    return transports::builtin_transports({config, log});
-}
+Transports builtin(const Config& config, base::Logger& log) { return transports::builtin_transports({config, log}); }
 
 std::string log_prefix(const Config& config) {
     return config.text("job.server").empty() ? std::string("railmux: ")

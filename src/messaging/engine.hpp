@@ -145,19 +145,19 @@ private:
     Receiver receiver_;
     std::vector<std::uint32_t> knocked_;  // peers for accept()
 
-    base::Nanoseconds now_ = 0;           // of the pass under way, for what the rails call back
+    base::Nanoseconds now_ = 0;  // of the pass under way, for what the rails call back
     std::uint32_t idle_passes_ = 0;
-    base::Nanoseconds last_post_ = 0;     // when a burst was last handed over
-    bool deferred_ = false;               // messages of a burst wait in outboxes
-    std::size_t deferred_bytes_ = 0;      // ... with that much payload
+    base::Nanoseconds last_post_ = 0;  // when a burst was last handed over
+    bool deferred_ = false;            // messages of a burst wait in outboxes
+    std::size_t deferred_bytes_ = 0;   // ... with that much payload
     base::Nanoseconds next_membership_ = 0;
 
     mutable progress::Sleeper sleeper_;
     mutable std::recursive_mutex mutex_;
-    std::condition_variable_any turn_;    // somebody else may progress now, or something ended
-    bool progressing_ = false;            // a thread is in progress_until
+    std::condition_variable_any turn_;      // somebody else may progress now, or something ended
+    bool progressing_ = false;              // a thread is in progress_until
     mutable std::atomic<int> entering_{0};  // threads that want the lock
-    std::atomic<bool> asleep_{false};     // the thread that progresses is in sleeper_, without the lock
+    std::atomic<bool> asleep_{false};       // the thread that progresses is in sleeper_, without the lock
 };
 
 }  // namespace railmux::messaging

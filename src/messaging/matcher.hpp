@@ -34,9 +34,9 @@ struct Posted {
 
 /// A message waiting for its receive. The base of Arrived.
 struct Unexpected {
-    Unexpected* next = nullptr;           // in the hash chain
+    Unexpected* next = nullptr;  // in the hash chain
     Unexpected* previous = nullptr;
-    Unexpected* later = nullptr;          // in the order of arrival
+    Unexpected* later = nullptr;  // in the order of arrival
     Unexpected* earlier = nullptr;
     Tag tag = 0;
     std::uint32_t peer = 0;

@@ -37,8 +37,8 @@ struct Operation {
     Posted posted;              // receives
     Tag tag = 0;                // sends
     Status status;
-    std::size_t bytes = 0;      // of all pieces
-    transports::Segment piece;  // the only one, usually
+    std::size_t bytes = 0;                    // of all pieces
+    transports::Segment piece;                // the only one, usually
     std::vector<transports::Segment> pieces;  // all of them, when there is more than one
     Completion done;
 

@@ -33,7 +33,8 @@ Peer Engine::add_peer(std::span<const std::byte> address) {
     const Lock lock(*this);
     const auto parsed = rails::ProcessAddress::parse(address);
     if (!parsed) {
-        throw Error(ErrorCode::invalid_argument, "this is not the address of a railmux process, or of another wire version",
+        throw Error(ErrorCode::invalid_argument,
+                    "this is not the address of a railmux process, or of another wire version",
                     "pass on what Context::address() returned, unchanged");
     }
     return Peer::from_index(rails_.learn(*parsed));

@@ -54,16 +54,18 @@ Arrived* Receiver::claim(std::uint32_t peer, TagMatch match) noexcept {
 void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds now) {
     const auto status = message.status();
     if (message.broken) {
-        operations_.finish(operation, {.code = ErrorCode::peer_lost, .peer = status.peer, .tag = status.tag,
-                                       .message = status.message});
+        operations_.finish(
+            operation,
+            {.code = ErrorCode::peer_lost, .peer = status.peer, .tag = status.tag, .message = status.message});
     } else if (message.left_behind) {
         rails_.consumed(message.peer, rts_credit, now);
         answer_rts(operation, status, message.sender, now);
     } else {
         rails_.consumed(message.peer, credit_of(message.bytes), now);
         const auto bytes = static_cast<std::size_t>(message.bytes);
-        deliver(operation, status, message.payload == nullptr ? std::span<const std::byte>{}
-                                                              : std::span<const std::byte>(message.payload->data(), bytes));
+        deliver(operation, status,
+                message.payload == nullptr ? std::span<const std::byte>{}
+                                           : std::span<const std::byte>(message.payload->data(), bytes));
     }
     free(message);
 }
@@ -173,7 +175,8 @@ void Receiver::answer_rts(Operation& operation, const Status& message, Handle se
 }
 
 void Receiver::send_cts(std::uint32_t peer, const CtsBody& body, base::Nanoseconds now) {
-    const auto keys = body.bytes == 0 ? std::span<const rails::BulkTarget::Key>{} : std::span<const rails::BulkTarget::Key>(keys_);
+    const auto keys =
+        body.bytes == 0 ? std::span<const rails::BulkTarget::Key>{} : std::span<const rails::BulkTarget::Key>(keys_);
     const auto bytes = FrameHeader::size + CtsBody::size + keys.size() * CtsBody::key_size;
     Frame* frame = rails_.pool().take(bytes);
     frame->type = FrameType::cts;

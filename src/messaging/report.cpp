@@ -15,6 +15,7 @@ std::vector<RailTraffic> Engine::traffic() {
         const auto& known = rails_.peers()[peer];
         for (std::size_t rail = 0; rail < known.traffic.size(); ++rail) {
             const auto& t = known.traffic[rail];
+            if (t.sent_frames + t.received_frames + t.links_lost == 0) continue;
             all.push_back({.rail = rail_set_[rail].traits().name,
                            .peer = Peer::from_index(peer),
                            .sent_bytes = t.sent_bytes,
@@ -32,16 +33,15 @@ std::vector<RailTraffic> Engine::traffic() {
 std::string Engine::report() {
     const Lock lock(*this);
     constexpr auto row = "{:<20} {:<24} {:>14} {:>14} {:>11} {:>11} {:>8} {:>9} {:>6}\n";
-    std::string text = fmt::format("# railmux report of {}\n", membership_.in_job() ? fmt::format("rank {}", rank())
-                                                                                   : std::string("this process"));
+    std::string text = fmt::format("# railmux report of {}\n",
+                                   membership_.in_job() ? fmt::format("rank {}", rank()) : std::string("this process"));
     text += fmt::format(fmt::runtime(row), "# rail", "peer", "sent B", "received B", "sent fr", "recv fr", "resent",
                         "duplicate", "lost");
     rails::Traffic total;
     for (const auto& t : traffic()) {
-        if (t.sent_frames + t.received_frames + t.links_lost == 0) continue;
-        text += fmt::format(fmt::runtime(row), t.rail, rails_.peers().name(t.peer.index()), t.sent_bytes,
-                            t.received_bytes, t.sent_frames, t.received_frames, t.resent_frames, t.duplicate_frames,
-                            t.links_lost);
+        text +=
+            fmt::format(fmt::runtime(row), t.rail, rails_.peers().name(t.peer.index()), t.sent_bytes, t.received_bytes,
+                        t.sent_frames, t.received_frames, t.resent_frames, t.duplicate_frames, t.links_lost);
         total.sent_bytes += t.sent_bytes;
         total.received_bytes += t.received_bytes;
         total.sent_frames += t.sent_frames;

@@ -61,6 +61,7 @@ void Sender::send_eager(Operation& operation, base::Nanoseconds now) {
     frame->flags = rails::frame_flag::ordered;
     frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + EagerBody::size + operation.bytes);
     frame->payload = static_cast<std::uint32_t>(operation.bytes);
+    frame->aux = frame->payload;
     base::store(frame->data() + FrameHeader::size, operation.tag);
     gather(frame->data() + FrameHeader::size + EagerBody::size, operation.buffer());
     rails_.send(operation.peer, frame, now);
@@ -163,6 +164,7 @@ Frame* Sender::cut(Outgoing& message, Share& share) {
     write_fin(frame->data() + FrameHeader::size, {message.receiver, share.begin, bytes});
     frame->bytes = FrameHeader::size + FinBody::size;
     frame->payload = static_cast<std::uint32_t>(bytes);
+    frame->aux = frame->payload;
     share.begin += bytes;
     if (share.begin == share.end) frame->flags = rails::frame_flag::ack_now;
     message.unplanned -= bytes;

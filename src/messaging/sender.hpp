@@ -73,9 +73,9 @@ private:
 
     struct Flow {  // towards one peer
         OperationQueue waiting;
-        std::uint32_t charged = 0;            // credit units, ever
-        std::vector<std::uint32_t> bulk;      // outgoing messages with bytes to cut, oldest first
-        std::uint32_t rendezvous = 0;         // outgoing messages
+        std::uint32_t charged = 0;        // credit units, ever
+        std::vector<std::uint32_t> bulk;  // outgoing messages with bytes to cut, oldest first
+        std::uint32_t rendezvous = 0;     // outgoing messages
     };
 
     [[nodiscard]] Flow& flow_to(std::uint32_t peer);

@@ -29,10 +29,11 @@ void RailManager::plan_bulk(std::uint32_t peer, const BulkTarget& target, std::u
     }
     bulk_shares_.assign(bulk_candidates_.size(), 0);
     policy_.split(bulk_candidates_, bytes, now, bulk_shares_);
-    const auto largest = static_cast<std::size_t>(
-        std::max_element(bulk_shares_.begin(), bulk_shares_.end()) - bulk_shares_.begin());
+    const auto largest =
+        static_cast<std::size_t>(std::max_element(bulk_shares_.begin(), bulk_shares_.end()) - bulk_shares_.begin());
     for (std::size_t i = 0; i < bulk_shares_.size(); ++i) {
-        if (i != largest && bulk_shares_[i] < smallest_share) bulk_shares_[largest] += std::exchange(bulk_shares_[i], 0);
+        if (i != largest && bulk_shares_[i] < smallest_share)
+            bulk_shares_[largest] += std::exchange(bulk_shares_[i], 0);
     }
     for (std::size_t i = 0; i < bulk_shares_.size(); ++i) {
         if (bulk_shares_[i] > 0) shares.push_back({bulk_candidates_[i].rail, bulk_shares_[i]});

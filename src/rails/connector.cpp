@@ -32,7 +32,8 @@ Connector::Connector(Options options, RailSet& rails, LinkTable& links, PeerTabl
 // --- Trying pairs ----------------------------------------------------------------------------------------------------
 
 Connector::Attempt* Connector::attempt_of(std::uint32_t peer) noexcept {
-    const auto place = std::find_if(attempts_.begin(), attempts_.end(), [&](const Attempt& a) { return a.peer == peer; });
+    const auto place =
+        std::find_if(attempts_.begin(), attempts_.end(), [&](const Attempt& a) { return a.peer == peer; });
     return place == attempts_.end() ? nullptr : &*place;
 }
 
@@ -129,8 +130,7 @@ void Connector::open_pair(Attempt& attempt, Pair& pair, base::Nanoseconds now) {
     link.label = rail.describe(link.id);
     ++attempt.pending;
     next_expiry_ = std::min(next_expiry_, now + options_.pair_limit);
-    log_.debug("link {} to {}: connecting ({})", link.label, peers_.name(attempt.peer),
-               pair.reachability.why);
+    log_.debug("link {} to {}: connecting ({})", link.label, peers_.name(attempt.peer), pair.reachability.why);
 }
 
 void Connector::pair_failed(Link& link, ErrorCode code, std::string_view cause, base::Nanoseconds now) {
@@ -214,8 +214,7 @@ Verdict Connector::judge(std::uint32_t rail, std::span<const std::byte> bytes, s
     return settle_tie(peer, rail, hello.rail, now);
 }
 
-Verdict Connector::settle_tie(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
-                              base::Nanoseconds now) {
+Verdict Connector::settle_tie(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, base::Nanoseconds now) {
     const auto theirs = peers_[peer].instance;
     if (theirs == options_.self.instance) return Verdict::accepted;  // both ends of a link to oneself
     auto verdict = Verdict::accepted;
@@ -226,8 +225,8 @@ Verdict Connector::settle_tie(std::uint32_t peer, std::uint32_t rail, std::uint8
         }
         // Both asked at the same moment: the smaller process id goes first. Its link may be up here already while the
         // other's request was on the way. In every other case the peer has lost the link that we still see.
-        const bool crossing = link.initiated && (link.state == LinkState::connecting ||
-                                                 now - link.since < options_.pair_limit);
+        const bool crossing =
+            link.initiated && (link.state == LinkState::connecting || now - link.since < options_.pair_limit);
         if (crossing && options_.self.instance < theirs) {
             verdict = Verdict::duplicate;
         } else {
@@ -320,8 +319,7 @@ void Connector::went_down(Link& link, const transports::Event& event, base::Nano
         pair_failed(link, ErrorCode::unreachable, event.text, now);
         return;
     }
-    if (reply->verdict == Verdict::stale_session &&
-        reply_proves_key(options_.key, link.setup->hello, event.data)) {
+    if (reply->verdict == Verdict::stale_session && reply_proves_key(options_.key, link.setup->hello, event.data)) {
         const auto peer = link.peer;
         host_.session_ended(peer, reply->epoch);
         pair_done(peer, now);
@@ -356,8 +354,8 @@ base::Nanoseconds Connector::expire(base::Nanoseconds now) {
             rails_[link.rail].rail->disconnect(link.id);
             pair_failed(link, ErrorCode::unreachable, cause, now);
         } else {
-            log_.warning("rail {}: {} began a handshake and did not finish it; closed",
-                         rails_[link.rail].traits().name, link.label);
+            log_.warning("rail {}: {} began a handshake and did not finish it; closed", rails_[link.rail].traits().name,
+                         link.label);
             disconnect(link, now);
         }
     });

@@ -119,6 +119,7 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
         case Session::Arrival::fresh: break;
     }
     ++traffic.received_frames;
+    traffic.received_bytes += header.aux;
     bool good = true;
     const auto up = [&](const FrameHeader& in, std::span<const std::byte> bytes) {
         if (in.type == FrameType::bye) {
@@ -152,8 +153,8 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
         if (!peers_[peer].left && !link.leaving) {
             log_.warning("rail {}: link {} to {} lost: {}", rails_[rail].traits().name, link.label, peers_.name(peer),
                          event.text);
-            peers_[peer].talk->causes += fmt::format("rail {} ({}): {}\n", rails_[rail].traits().name, link.label,
-                                                     event.text);
+            peers_[peer].talk->causes +=
+                fmt::format("rail {} ({}): {}\n", rails_[rail].traits().name, link.label, event.text);
         }
         link_dropped(link, now);
     } else {

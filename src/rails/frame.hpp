@@ -5,9 +5,9 @@
 // posted to a rail.
 //
 // Wire header, little endian, 24 bytes, the same in every frame (docs/protocol.md):
-//   0 u8  type      4 u32 seq     12 u32 consumed   20 u32 aux (the type's own)
+//   0 u8  type      4 u32 seq     12 u32 consumed   20 u32 aux (bytes of
 //   1 u8  flags     8 u32 ack     16 u32 order
-//   2 u16 reserved
+//   2 u16 reserved                                    the message it stands for; in an ack: where its bits begin)
 #pragma once
 
 #include <array>
@@ -24,14 +24,14 @@ namespace railmux::rails {
 
 /// Frame types. Those up to `bye` are the session's own, the others are handed up.
 enum class FrameType : std::uint8_t {
-    proof = 1,  // first frame of a link: proves the job key. No sequence number
-    ack = 2,    // acknowledges. No sequence number
-    bye = 3,    // the sender's last frame
+    proof = 1,    // first frame of a link: proves the job key. No sequence number
+    ack = 2,      // acknowledges. No sequence number
+    bye = 3,      // the sender's last frame
     closing = 4,  // the sender closes this link in good order. No sequence number
-    eager = 16,  // message with its payload
-    rts = 17,    // "ready to send": the header of a message whose payload stays behind
-    cts = 18,    // "clear to send": where the payload may be put
-    fin = 19,    // closes one put of a rendezvous
+    eager = 16,   // message with its payload
+    rts = 17,     // "ready to send": the header of a message whose payload stays behind
+    cts = 18,     // "clear to send": where the payload may be put
+    fin = 19,     // closes one put of a rendezvous
 };
 
 namespace frame_flag {
@@ -83,12 +83,12 @@ inline constexpr std::uint32_t no_link = ~std::uint32_t{0};
 
 /// A frame in memory. Allocated with `capacity` bytes behind it for header and payload.
 struct Frame {
-    Frame* next = nullptr;         // in an outbox, a free list or a waiting list: one at a time
+    Frame* next = nullptr;  // in an outbox, a free list or a waiting list: one at a time
     std::uint32_t capacity = 0;
-    FrameType type{};              // set by whoever makes the frame, with flags and aux
+    FrameType type{};  // set by whoever makes the frame, with flags and aux
     std::uint8_t flags = 0;
     std::uint32_t aux = 0;
-    std::uint32_t bytes = 0;       // header and payload
+    std::uint32_t bytes = 0;  // header and payload
     std::uint32_t seq = 0;
     std::uint32_t link = no_link;  // slot in the link table of the link it went to
     std::uint32_t payload = 0;     // application bytes it stands for, puts included up to 4 GiB - 1
@@ -97,13 +97,13 @@ struct Frame {
     bool queued = false;           // in an outbox
     bool acked = false;
     base::Nanoseconds sent = 0;
-    std::uint64_t token = 0;       // the owner's; not 0: the owner is told when the frame is acknowledged
+    std::uint64_t token = 0;  // the owner's; not 0: the owner is told when the frame is acknowledged
 
     // Bulk in front of the frame: put these, then send the frame on the same link.
     // Four pieces let a put run over the seams of a gather list; finer lists need more puts.
     static constexpr std::size_t max_pieces = 4;
     std::array<transports::Segment, max_pieces> pieces;
-    std::uint8_t piece_count = 0;  // 0: no put
+    std::uint8_t piece_count = 0;        // 0: no put
     const BulkTarget* target = nullptr;  // lives until the frame is acknowledged
     std::uint64_t put_offset = 0;
 

@@ -54,10 +54,10 @@ struct Hello {
     using Bytes = std::array<std::byte, size>;
 
     std::uint16_t version = 0;
-    std::uint8_t epoch = 0;     // counts the sessions between the two, modulo 256
-    std::uint8_t rail = 0;      // the connector's number for its rail
+    std::uint8_t epoch = 0;  // counts the sessions between the two, modulo 256
+    std::uint8_t rail = 0;   // the connector's number for its rail
     Identity from;
-    std::uint64_t to = 0;       // instance expected at the other end
+    std::uint64_t to = 0;  // instance expected at the other end
     std::uint64_t nonce = 0;
     std::uint64_t job = 0;
 };
@@ -68,8 +68,8 @@ struct Reply {
 
     std::uint16_t version = 0;
     Verdict verdict = Verdict::accepted;
-    std::uint8_t rail = 0;      // the acceptor's number for its rail
-    std::uint8_t epoch = 0;     // the acceptor's count of sessions
+    std::uint8_t rail = 0;   // the acceptor's number for its rail
+    std::uint8_t epoch = 0;  // the acceptor's count of sessions
     Identity from;
     std::uint64_t nonce = 0;
 };

@@ -26,25 +26,25 @@ enum class LinkState : std::uint8_t {
     accepting,   // they asked, we accepted; waiting for link_up
     proving,     // they asked; waiting for the proof
     live,
-    closing,     // disconnected by us; waiting for link_down
+    closing,  // disconnected by us; waiting for link_down
 };
 
 struct Link {
     transports::LinkId id;
     std::uint32_t slot = 0;
-    std::uint32_t rail = 0;         // local
-    std::uint8_t remote_rail = 0;   // the peer's number
+    std::uint32_t rail = 0;        // local
+    std::uint8_t remote_rail = 0;  // the peer's number
     LinkState state = LinkState::free;
-    bool initiated = false;         // by us
-    bool dirty = false;             // listed for posting
-    bool leaving = false;           // the other side said that it closes the link
+    bool initiated = false;  // by us
+    bool dirty = false;      // listed for posting
+    bool leaving = false;    // the other side said that it closes the link
     std::uint32_t peer = no_peer;
-    base::Nanoseconds since = 0;    // of its state
-    std::string label;              // both ends, for people
+    base::Nanoseconds since = 0;  // of its state
+    std::string label;            // both ends, for people
 
-    FrameQueue outbox;              // not yet taken by the transport
+    FrameQueue outbox;               // not yet taken by the transport
     std::uint64_t queued_bytes = 0;  // in the outbox, or taken and not done
-    std::uint32_t bulk = 0;         // frames with a put among those
+    std::uint32_t bulk = 0;          // frames with a put among those
 
     struct Setup {  // kept until proven
         Hello::Bytes hello;

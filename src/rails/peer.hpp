@@ -52,11 +52,11 @@ struct Conversation {
     std::uint32_t consumed_there = 0;  // of our data, by the peer's
 
     // Connecting.
-    bool wanted = false;                // operations wait for a link
-    base::Nanoseconds give_up = 0;      // when they fail
+    bool wanted = false;            // operations wait for a link
+    base::Nanoseconds give_up = 0;  // when they fail
     base::Nanoseconds next_attempt = 0;
     base::Nanoseconds back_off = 0;
-    std::string causes;                 // of failed pairs, one line each, since the last success
+    std::string causes;  // of failed pairs, one line each, since the last success
     ErrorCode worst = ErrorCode::unreachable;
 
     bool bulk_blocked = false;  // links would take bulk, were the window not full
@@ -65,13 +65,13 @@ struct Conversation {
 struct Known {
     std::uint64_t instance = 0;  // 0: not known yet
     std::uint32_t rank = no_rank;
-    std::uint8_t epoch = 0;      // counts sessions with it
-    bool left = false;           // it said goodbye
+    std::uint8_t epoch = 0;            // counts sessions with it
+    bool left = false;                 // it said goodbye
     ErrorCode failed = ErrorCode::ok;  // how the last session ended, if it ended badly, and why
     std::string failure;
     std::vector<std::byte> address;  // encoded ProcessAddress; empty: not known yet
     std::unique_ptr<Conversation> talk;
-    std::vector<Traffic> traffic;    // by local rail; empty until there is a link
+    std::vector<Traffic> traffic;  // by local rail; empty until there is a link
 };
 
 class PeerTable {

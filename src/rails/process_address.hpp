@@ -14,12 +14,12 @@ namespace railmux::rails {
 
 inline constexpr std::uint16_t wire_version = 1;
 inline constexpr std::uint32_t no_rank = ~std::uint32_t{0};
-inline constexpr std::size_t max_rails = 64;  // of one process, on the wire; a rail number fits one byte
+inline constexpr std::size_t max_rails = 64;              // of one process, on the wire; a rail number fits one byte
 inline constexpr std::size_t max_process_address = 4096;  // bytes, encoded
 
 struct RailAddress {
-    std::uint8_t rail = 0;      // the process's own number for it
-    std::string transport;      // rails of different transports never reach each other
+    std::uint8_t rail = 0;  // the process's own number for it
+    std::string transport;  // rails of different transports never reach each other
     std::vector<std::byte> address;
 };
 

@@ -23,8 +23,8 @@ RailManager::~RailManager() = default;
 
 ProcessAddress RailManager::own_address(std::string host, std::uint32_t pid) const {
     const auto& self = options_.connector.self;
-    return {.instance = self.instance, .rank = self.rank, .pid = pid, .host = std::move(host),
-            .rails = rails_.addresses()};
+    return {
+        .instance = self.instance, .rank = self.rank, .pid = pid, .host = std::move(host), .rails = rails_.addresses()};
 }
 
 std::uint32_t RailManager::learn(const ProcessAddress& address) {

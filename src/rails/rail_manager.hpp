@@ -59,7 +59,7 @@ class RailManager final : private ConnectorHost {
 public:
     struct Options {
         Connector::Options connector;
-        base::Nanoseconds patience = 10 * base::second;      // without a link, before operations fail
+        base::Nanoseconds patience = 10 * base::second;  // without a link, before operations fail
         base::Nanoseconds ack_delay = 100 * base::microsecond;
         std::uint32_t credit_report = 4096;  // units consumed before the peer is told without delay
     };
@@ -180,10 +180,10 @@ private:
     LinkTable links_;
     Connector connector_;
 
-    std::vector<std::uint32_t> dirty_;        // links with something to post
-    std::vector<std::uint32_t> ack_list_;     // peers owed an acknowledgement
-    std::vector<std::uint32_t> connecting_;   // peers wanted and without a link
-    std::uint32_t next_rail_ = 0;             // whose turn it is to be polled
+    std::vector<std::uint32_t> dirty_;       // links with something to post
+    std::vector<std::uint32_t> ack_list_;    // peers owed an acknowledgement
+    std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
+    std::uint32_t next_rail_ = 0;            // whose turn it is to be polled
     base::Nanoseconds next_deadline_ = never;
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;

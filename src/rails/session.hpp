@@ -72,15 +72,15 @@ private:
     [[nodiscard]] bool hold(const FrameHeader& header, std::span<const std::byte> body);
 
     FramePool& pool_;
-    SequenceRing<Frame*> sent_;           // from the oldest unacknowledged frame
+    SequenceRing<Frame*> sent_;  // from the oldest unacknowledged frame
     std::uint32_t next_seq_ = 0;
     std::uint32_t next_order_ = 0;
 
     SequenceRing<std::uint8_t> received_;  // from the oldest missing frame
-    std::uint32_t highest_ = 0;           // one beyond the highest frame seen
+    std::uint32_t highest_ = 0;            // one beyond the highest frame seen
     std::uint32_t expected_order_ = 0;
     std::uint32_t held_count_ = 0;
-    SequenceRing<Frame*> held_;           // copies of ordered frames before their turn
+    SequenceRing<Frame*> held_;  // copies of ordered frames before their turn
 };
 
 template <typename Release>

@@ -18,8 +18,8 @@ namespace railmux::sched {
 
 /// A link that could carry the message, as the policy sees it.
 struct Candidate {
-    std::uint32_t rail = 0;        // local rail, the same number whatever the destination
-    std::uint64_t speed_bps = 0;   // link speed; 0: unknown
+    std::uint32_t rail = 0;          // local rail, the same number whatever the destination
+    std::uint64_t speed_bps = 0;     // link speed; 0: unknown
     std::uint64_t queued_bytes = 0;  // handed to this rail and not yet taken by the network
 };
 

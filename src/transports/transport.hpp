@@ -75,13 +75,13 @@ enum class Op : std::uint8_t { send, put, get };
 /// One operation to post. Trivially copyable.
 struct Work {
     Op op = Op::send;
-    bool notify = false;          // put: the target gets `notified` with `immediate` once the bytes are in place
+    bool notify = false;  // put: the target gets `notified` with `immediate` once the bytes are in place
     std::uint32_t immediate = 0;
     LinkId link{};
     std::span<const Segment> segments{};  // at most info().max_segments; sum at most max_frame (send) or max_put
-    RegionKey remote{};           // put, get: the target region ...
-    std::uint64_t offset = 0;     // ... and the place in it, in bytes from its start
-    std::uint64_t cookie = 0;     // handed back in `done`
+    RegionKey remote{};                   // put, get: the target region ...
+    std::uint64_t offset = 0;             // ... and the place in it, in bytes from its start
+    std::uint64_t cookie = 0;             // handed back in `done`
 };
 
 enum class EventKind : std::uint8_t {
@@ -112,22 +112,22 @@ struct Event {
 
 /// What a rail is and can do. Immutable once opened.
 struct RailTraits {
-    std::string name;                  // "tcp:eth1": unique within the process
-    std::uint32_t max_frame = 0;       // bytes of one send
-    std::uint32_t max_hello = 0;       // bytes of a hello; at least 56
-    std::uint32_t max_reply = 0;       // bytes of a reply; at least 64
-    std::uint32_t max_segments = 1;    // gather list of one work
-    std::uint32_t tx_depth = 0;        // accepted and not yet done works a link holds at most
-    std::uint64_t max_put = 0;         // bytes of one put or get; 0: neither
+    std::string name;                // "tcp:eth1": unique within the process
+    std::uint32_t max_frame = 0;     // bytes of one send
+    std::uint32_t max_hello = 0;     // bytes of a hello; at least 56
+    std::uint32_t max_reply = 0;     // bytes of a reply; at least 64
+    std::uint32_t max_segments = 1;  // gather list of one work
+    std::uint32_t tx_depth = 0;      // accepted and not yet done works a link holds at most
+    std::uint64_t max_put = 0;       // bytes of one put or get; 0: neither
     bool put = false;
     bool get = false;
     bool notify = false;
-    bool events = false;               // arm() gives a descriptor to sleep on
-    bool ordered = false;              // rule 3
-    bool local_regions = false;        // Segment::region must be filled
-    bool done_is_delivered = false;    // `done` implies that the remote side has the bytes
+    bool events = false;             // arm() gives a descriptor to sleep on
+    bool ordered = false;            // rule 3
+    bool local_regions = false;      // Segment::region must be filled
+    bool done_is_delivered = false;  // `done` implies that the remote side has the bytes
     int numa_node = -1;
-    std::uint64_t speed_bps = 0;       // 0: unknown
+    std::uint64_t speed_bps = 0;  // 0: unknown
 };
 
 /// How likely a local rail reaches a remote address, judged without sending anything.

@@ -102,7 +102,8 @@ TEST_CASE("gather and scatter lists", "[engine]") {
         for (std::size_t i = 0; i < 5; ++i) parts.push_back(ConstBuffer(data).subspan(i * piece, piece));
         parts.insert(parts.begin() + 2, ConstBuffer{});
         std::vector<std::byte> got(piece * 5);
-        const std::array<MutableBuffer, 3> places{std::span(got).first(piece / 2), std::span(got).subspan(piece / 2, piece * 2),
+        const std::array<MutableBuffer, 3> places{std::span(got).first(piece / 2),
+                                                  std::span(got).subspan(piece / 2, piece * 2),
                                                   std::span(got).subspan(piece / 2 + piece * 2)};
         auto receive = pair.b.irecv(pair.to_a, 4, places);
         auto send = pair.a.isend(pair.to_b, 4, parts);

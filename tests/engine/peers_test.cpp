@@ -116,7 +116,8 @@ TEST_CASE("any thread may call with thread level multiple", "[engine][threads]")
             for (int i = 0; i < messages; ++i) {
                 const auto status = b.recv(to_a, static_cast<Tag>(t), got);
                 const auto expected = pattern(i % 7 == 0 ? 40000 : 64, static_cast<unsigned>(i));
-                if (status.bytes != expected.size() || std::memcmp(got.data(), expected.data(), expected.size()) != 0) ++wrong;
+                if (status.bytes != expected.size() || std::memcmp(got.data(), expected.data(), expected.size()) != 0)
+                    ++wrong;
             }
         });
     }

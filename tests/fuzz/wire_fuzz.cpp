@@ -40,7 +40,8 @@ void drive_session(std::span<const std::byte> bytes) {
         const auto release = [&](rails::Frame& f) { pool.give(&f); };
         if (!session.acknowledged(header->ack, {}, release)) return;
         if (header->type == rails::FrameType::ack) {
-            if (body.size() > rails::Session::max_sack_bytes || !session.acknowledged(header->aux, body, release)) return;
+            if (body.size() > rails::Session::max_sack_bytes || !session.acknowledged(header->aux, body, release))
+                return;
             continue;
         }
         const auto arrival = session.arrived(header->seq);

@@ -101,8 +101,8 @@ TEST_CASE("random traffic matches as a plain list would", "[messaging][matcher]"
             receives.push_back(receive(peer, pick(20), pick(5) == 0 ? Tag{0x3} : ~Tag{0}));
             auto& r = receives.back();
             auto* found = matcher.find(r.peer, {r.tag, r.mask});
-            const auto expected = std::find_if(waiting.begin(), waiting.end(),
-                                               [&](Unexpected* m) { return fits(r, m->peer, m->tag); });
+            const auto expected =
+                std::find_if(waiting.begin(), waiting.end(), [&](Unexpected* m) { return fits(r, m->peer, m->tag); });
             REQUIRE(found == (expected == waiting.end() ? nullptr : *expected));
             if (found != nullptr) {
                 matcher.take(*found);

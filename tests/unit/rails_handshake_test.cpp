@@ -7,8 +7,13 @@ using namespace railmux::rails;
 
 namespace {
 
-const Hello some_hello{.version = wire_version, .epoch = 3, .rail = 1, .from = {.instance = 11, .rank = 5}, .to = 22,
-                       .nonce = 99, .job = make_job_key("job", "secret").job};
+const Hello some_hello{.version = wire_version,
+                       .epoch = 3,
+                       .rail = 1,
+                       .from = {.instance = 11, .rank = 5},
+                       .to = 22,
+                       .nonce = 99,
+                       .job = make_job_key("job", "secret").job};
 
 }  // namespace
 
@@ -24,8 +29,13 @@ TEST_CASE("hello and reply keep their fields", "[rails][handshake]") {
     CHECK(back->to == 22);
     CHECK(judge_hello(key, hello, 22) == Verdict::accepted);
 
-    const auto reply = encode_reply(key, hello, {.version = wire_version, .verdict = Verdict::duplicate, .rail = 2,
-                                                 .epoch = 9, .from = {.instance = 22, .rank = 1}, .nonce = 7});
+    const auto reply = encode_reply(key, hello,
+                                    {.version = wire_version,
+                                     .verdict = Verdict::duplicate,
+                                     .rail = 2,
+                                     .epoch = 9,
+                                     .from = {.instance = 22, .rank = 1},
+                                     .nonce = 7});
     const auto parsed = parse_reply(reply);
     REQUIRE(parsed);
     CHECK(parsed->verdict == Verdict::duplicate);

@@ -82,7 +82,8 @@ TEST_CASE("shares add up for every size, also where the product would overflow",
         {{.rail = 0, .speed_bps = 400'000 * mbit}, {.rail = 1, .speed_bps = 1}, {.rail = 2, .speed_bps = 77 * mbit}}};
     for (const auto* name : {"fixed", "round_robin", "weighted_round_robin"}) {
         auto policy = sched::make_policy(name, 3);
-        for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{12345}, std::uint64_t{1} << 45}) {
+        for (const std::uint64_t bytes :
+             {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{12345}, std::uint64_t{1} << 45}) {
             const auto shares = split(*policy, rails, bytes);
             INFO(name << " " << bytes);
             CHECK(std::accumulate(shares.begin(), shares.end(), std::uint64_t{0}) == bytes);

@@ -108,8 +108,8 @@ void Rail::read_greeting(Link& link) {
         if (parsed == Parsed::other_version) {
             // Say so in our own words, so that the other side can tell its people; then it is over.
             if (link.phase == LinkPhase::greeting) send_greeting(link, GreetingKind::refusal, {});
-            kill(link, "it speaks version " + std::to_string(greeting.version) + " of the railmux stream, this is version " +
-                           std::to_string(stream_version));
+            kill(link, "it speaks version " + std::to_string(greeting.version) +
+                           " of the railmux stream, this is version " + std::to_string(stream_version));
             return;
         }
         if (parsed == Parsed::malformed) {
@@ -118,8 +118,8 @@ void Rail::read_greeting(Link& link) {
         }
         const auto wanted = Greeting::size + (parsed == Parsed::complete ? greeting.length : 0U);
         if (parsed == Parsed::complete && setup.received == wanted) break;
-        const auto got = ::recv(link.socket.get(), setup.incoming.data() + setup.received, wanted - setup.received,
-                                MSG_DONTWAIT);
+        const auto got =
+            ::recv(link.socket.get(), setup.incoming.data() + setup.received, wanted - setup.received, MSG_DONTWAIT);
         if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
         if (got <= 0) {
             kill(link, got == 0 ? "closed by the other side before its greeting was over" : std::strerror(errno));
@@ -139,8 +139,8 @@ void Rail::greeted(Link& link, const Greeting& greeting) {
         }
         --strangers_;
         link.phase = LinkPhase::requested;
-        slow_.push_back({.event = {.kind = EventKind::connect_request, .link = link.id},
-                         .data = {body.begin(), body.end()}});
+        slow_.push_back(
+            {.event = {.kind = EventKind::connect_request, .link = link.id}, .data = {body.begin(), body.end()}});
         return;
     }
     if (greeting.kind == GreetingKind::reply) {

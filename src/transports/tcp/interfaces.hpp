@@ -26,11 +26,11 @@ struct InterfaceAddress {
 struct Interface {
     std::string name;
     int index = 0;
-    std::string kind;      // IFLA_INFO_KIND, "loopback", or "ethernet" for what has none
+    std::string kind;  // IFLA_INFO_KIND, "loopback", or "ethernet" for what has none
     bool up = false;
     bool carrier = false;
     bool loopback = false;
-    std::string master;    // enslaved to
+    std::string master;  // enslaved to
     std::string master_kind;
     std::vector<InterfaceAddress> addresses;
     std::uint64_t speed_bps = 0;

@@ -85,13 +85,14 @@ Reachability Rail::reach(std::span<const std::byte> bytes) const {
                 if (level > best.reach) best = {level, near ? "the same subnet" : "a route over " + interface_};
             } else if (best.reach == Reach::never) {
                 const auto host = ours.text().substr(0, ours.text().rfind(':'));
-                best.why = leaves_by == 0 ? "no route to " + theirs.text()
-                                          : fmt::format("packets from {} to {} leave by another interface", host,
-                                                        theirs.text());
+                best.why = leaves_by == 0
+                               ? "no route to " + theirs.text()
+                               : fmt::format("packets from {} to {} leave by another interface", host, theirs.text());
                 if (leaves_by != 0 && near) {
                     const auto table = 100 + interface_index_;
                     best.why += fmt::format(
-                        "; two interfaces in one subnet need: ip rule add from {0} table {1}; ip route add {0}/{2} dev {3} "
+                        "; two interfaces in one subnet need: ip rule add from {0} table {1}; ip route add {0}/{2} dev "
+                        "{3} "
                         "src {0} table {1}; sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
                         host, table, ours.prefix, interface_);
                 }
@@ -135,7 +136,8 @@ void Rail::watch(Link& link, bool write) {
     epoll_event event{};
     event.events = write ? EPOLLIN | EPOLLOUT : EPOLLIN;
     event.data.u32 = link.id.index;
-    ::epoll_ctl(epoll_.get(), std::exchange(link.watched, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, link.socket.get(), &event);
+    ::epoll_ctl(epoll_.get(), std::exchange(link.watched, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, link.socket.get(),
+                &event);
 }
 
 void Rail::unwatch(Link& link) {
@@ -221,8 +223,8 @@ void Rail::read_netlink() {
     bool changed = false;
     netlink_.news([&](const nlmsghdr& message) {
         const bool link = message.nlmsg_type == RTM_NEWLINK || message.nlmsg_type == RTM_DELLINK;
-        const int index = link ? body_of<ifinfomsg>(message)->ifi_index
-                               : static_cast<int>(body_of<ifaddrmsg>(message)->ifa_index);
+        const int index =
+            link ? body_of<ifinfomsg>(message)->ifi_index : static_cast<int>(body_of<ifaddrmsg>(message)->ifa_index);
         changed = changed || index == interface_index_;
     });
     if (!changed || down_) return;
@@ -262,10 +264,11 @@ void Rail::check_counters() {
     if (counter - counter_at_start_ >= expected / 2) return;
     const auto& ours = address_.endpoints.front();
     const auto host = ours.text().substr(0, ours.text().rfind(':'));
-    rail_down(fmt::format("its bytes leave by another interface than {0} (by that one's counter): merged with the other "
-                          "rail. To use both: ip rule add from {1} table {2}; ip route add {1}/{3} dev {0} src {1} table "
-                          "{2}; sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
-                          interface_, host, 100 + interface_index_, ours.prefix));
+    rail_down(
+        fmt::format("its bytes leave by another interface than {0} (by that one's counter): merged with the other "
+                    "rail. To use both: ip rule add from {1} table {2}; ip route add {1}/{3} dev {0} src {1} table "
+                    "{2}; sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
+                    interface_, host, 100 + interface_index_, ours.prefix));
 }
 
 }  // namespace railmux::transports::tcp

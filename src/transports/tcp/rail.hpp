@@ -139,15 +139,15 @@ private:
         std::uint64_t cookie = 0;
         WorkStatus status = WorkStatus::ok;
     };
-    std::vector<Done> dones_;          // from done_at_ on, not handed out
+    std::vector<Done> dones_;  // from done_at_ on, not handed out
     std::size_t done_at_ = 0;
-    std::deque<Slow> slow_;            // waiting
-    std::deque<Slow> lent_;            // handed out; kept until the next poll
+    std::deque<Slow> slow_;               // waiting
+    std::deque<Slow> lent_;               // handed out; kept until the next poll
     std::vector<std::uint32_t> retired_;  // links whose link_down was handed out: free from the next poll on
 
     std::unique_ptr<std::byte[]> staging_;
-    std::size_t staging_at_ = 0;       // first byte not parsed
-    std::size_t staging_end_ = 0;      // end of what was read
+    std::size_t staging_at_ = 0;                      // first byte not parsed
+    std::size_t staging_end_ = 0;                     // end of what was read
     std::uint32_t staging_link_ = ~std::uint32_t{0};  // whose bytes those are
 
     // Links that received lately are read directly, and are not in the epoll set: being in it would add about 150 ns to
@@ -155,11 +155,12 @@ private:
     std::vector<std::uint32_t> hot_;
     std::size_t next_hot_ = 0;
     std::uint64_t polls_ = 0;
-    bool armed_ = false;               // the next poll looks at every socket
-    std::uint32_t writers_ = 0;        // links that wait for room in their socket
-    std::uint32_t strangers_ = 0;      // accepted and without a hello yet
+    bool crowded_ = false;         // a hot link filled the staging buffer
+    bool armed_ = false;           // the next poll looks at every socket
+    std::uint32_t writers_ = 0;    // links that wait for room in their socket
+    std::uint32_t strangers_ = 0;  // accepted and without a hello yet
 
-    std::uint64_t sent_outside_ = 0;   // bytes given to sockets towards other hosts
+    std::uint64_t sent_outside_ = 0;  // bytes given to sockets towards other hosts
     std::uint64_t next_check_ = 256 * 1024;
     std::uint64_t counter_at_start_ = 0;
 

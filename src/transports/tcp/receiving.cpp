@@ -32,8 +32,13 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
         if (!batch.full()) parse(links_[staging_link_], batch);
     }
     if (staging_at_ < staging_end_ || batch.full()) return batch.count;
+    // A hot link that filled the staging buffer last time would fill it again: then the others are read first.
+    const bool others_first = std::exchange(crowded_, false);
+    if (others_first) poll_epoll(batch);
     poll_hot(batch);
-    if (std::exchange(armed_, false) || writers_ > 0 || polls_ % epoll_period == 0) poll_epoll(batch);
+    const bool look = std::exchange(armed_, false) || writers_ > 0 || polls_ % epoll_period == 0;
+    if (look && !others_first) poll_epoll(batch);
+    crowded_ = staging_at_ < staging_end_;
     drain_queues(batch);
     return batch.count;
 }
@@ -96,7 +101,9 @@ void Rail::poll_epoll(Batch& batch) noexcept {
         } else if (link.phase == LinkPhase::up) {
             if ((what & EPOLLOUT) != 0) write_partial(link);
             const bool readable = (what & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
-            if (readable && link.phase == LinkPhase::up && !batch.full() && room_to_read()) receive(link, batch);
+            const bool hot = std::find(hot_.begin(), hot_.end(), tag) != hot_.end();  // poll_hot reads those
+            if (readable && !hot && link.phase == LinkPhase::up && !batch.full() && room_to_read())
+                receive(link, batch);
         }
     }
     if (strangers_ > 0) expire_strangers();

@@ -98,9 +98,9 @@ void TcpTransport::judge(const Interface& interface, RailInfo& info) const {
     const auto by_rails = rails_.match(names, info.addresses);
     const auto by_interfaces = interfaces_.match(names, info.addresses);
     const auto families = services_.config.text("tcp.families");
-    const bool family_left =
-        std::any_of(interface.addresses.begin(), interface.addresses.end(),
-                    [&](const auto& a) { return !a.link_local && family_allowed(families, a.family); });
+    const bool family_left = std::any_of(interface.addresses.begin(), interface.addresses.end(), [&](const auto& a) {
+        return !a.link_local && family_allowed(families, a.family);
+    });
     if (by_rails == Match::excluded || by_rails == Match::unlisted) {
         info.reason = "not selected by rails";
     } else if (by_interfaces == Match::excluded || by_interfaces == Match::unlisted) {
@@ -110,8 +110,8 @@ void TcpTransport::judge(const Interface& interface, RailInfo& info) const {
     } else if (!family_left) {
         info.reason = "it has no address of the families " + families;
         info.cure = "set tcp.families (RAILMUX_TCP_FAMILIES) to any";
-    } else if (const auto doubt = interface.doubt();
-               !doubt.empty() && by_rails != Match::included_explicitly && by_interfaces != Match::included_explicitly) {
+    } else if (const auto doubt = interface.doubt(); !doubt.empty() && by_rails != Match::included_explicitly &&
+                                                     by_interfaces != Match::included_explicitly) {
         info.reason = "off by default: " + doubt;
         info.cure = fmt::format("name it to use it: RAILMUX_TCP_INTERFACES=all,{}", interface.name);
     } else {
@@ -152,7 +152,8 @@ std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
             const bool have = std::any_of(endpoints.begin(), endpoints.end(),
                                           [&](const Endpoint& e) { return e.family == address.family; });
             if (alias || have || address.link_local || !family_allowed(families, address.family)) continue;
-            endpoints.push_back({.family = address.family, .prefix = address.prefix, .port = 0, .bytes = address.bytes});
+            endpoints.push_back(
+                {.family = address.family, .prefix = address.prefix, .port = 0, .bytes = address.bytes});
         }
         return std::make_unique<Rail>(device.name, interface, std::move(endpoints), options, services_.log);
     }
