@@ -29,6 +29,8 @@ inline constexpr Tag reply_tag = order_tag + 1;
 inline constexpr Tag arrived_tag = order_tag + 2;
 inline constexpr Tag verify_tag = order_tag + 3;
 inline constexpr Tag data_tag = order_tag + 4;
+inline constexpr Tag go_tag =
+    order_tag + 5;  // empty: the driver has read its counters; a side that streams back may begin
 
 /// Raised with every change of this file's messages or of what they mean.
 inline constexpr std::uint32_t control_version = 1;

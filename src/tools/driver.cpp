@@ -92,6 +92,7 @@ Outcome Driver::run(Order order) {
     }
 
     const auto before = traffic(order.direction, order.action);
+    if (order.action != Action::pingpong) context_.send(server_, go_tag, {});
     Reply tally;
     Outcome outcome{.messages = both_ways(order.direction, order.action) ? 2 * order.count : order.count};
     outcome.elapsed = run_part(part, tally);

@@ -45,6 +45,7 @@ Reply run_stream(const Part& part, Workspace& workspace) {
     if (part.order.direction == Direction::both) out.emplace(part, workspace.outgoing);
     in.start();  // before ready: the first messages find their receives
     say_ready(part);
+    static_cast<void>(part.context.recv(part.peer, go_tag, {}));
     stream(out ? &*out : nullptr, &in);
     part.context.send(part.peer, arrived_tag, {});
     return tally;
