@@ -12,7 +12,7 @@ using test::pattern;
 
 namespace {
 
-std::atomic<std::uint64_t> allocations{0};
+[[maybe_unused]] std::atomic<std::uint64_t> allocations{0};
 
 std::size_t resident_bytes() {
     std::ifstream statm("/proc/self/statm");
@@ -24,6 +24,14 @@ std::size_t resident_bytes() {
 
 }  // namespace
 
+// Sanitizers bring their own operator new and keep freed memory aside: there is nothing to count then.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define RAILMUX_TEST_COUNTS_MEMORY 1
+#else
+#define RAILMUX_TEST_COUNTS_MEMORY 0
+#endif
+
+#if RAILMUX_TEST_COUNTS_MEMORY
 // Counts every allocation of the test program, the library's included.
 void* operator new(std::size_t bytes) {
     allocations.fetch_add(1, std::memory_order_relaxed);
@@ -55,6 +63,8 @@ TEST_CASE("steady traffic allocates nothing", "[engine]") {
     const auto per_message = static_cast<double>(allocations.load() - before) / (200.0 * 16);
     CHECK(per_message < 0.01);  // a pool may still grow once in a while, never with each message
 }
+
+#endif
 
 TEST_CASE("an unexpected flood stays small and loses nothing", "[engine]") {
     constexpr std::uint64_t count = 1'000'000;
@@ -96,7 +106,7 @@ TEST_CASE("an unexpected flood stays small and loses nothing", "[engine]") {
         most = std::max(most, resident_bytes());
     }
     CHECK(in_order);
-    CHECK(most - std::min(most, before) < 64U << 20);
+    if (RAILMUX_TEST_COUNTS_MEMORY != 0) CHECK(most - std::min(most, before) < 64U << 20);
     for (auto& request : under_way) pair.finish(pair.a, request);
 }
 
