@@ -172,8 +172,9 @@ void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
     detach(link);
     auto& known = peers_[link.peer];
     ++known.traffic[link.rail].links_lost;
-    const bool busy = !known.talk->session.all_acknowledged() || !known.talk->waiting.empty();
-    if (known.talk->links.empty() && busy && !known.left) want(link.peer, now);
+    // Without a link and without a goodbye the peer must be found again, or given up: whoever waits to receive from it would
+    // otherwise wait for ever.
+    if (known.talk->links.empty() && !known.left && !link.leaving) want(link.peer, now);
 }
 
 void RailManager::detach(Link& link) {
