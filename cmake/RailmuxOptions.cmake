@@ -82,3 +82,6 @@ if(RAILMUX_SANITIZE)
         target_compile_options(railmux_flags INTERFACE -fno-sanitize-recover=undefined)
     endif()
 endif()
+if(RAILMUX_BUILD_FUZZERS)  # libFuzzer sees only what is compiled for it
+    target_compile_options(railmux_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
