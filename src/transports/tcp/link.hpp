@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/file_descriptor.hpp"
+#include "transports/tcp/address.hpp"
 #include "transports/tcp/wire.hpp"
 #include "transports/transport.hpp"
 
@@ -46,20 +47,20 @@ struct PartialWork {
 
 /// Where the reader stands: between works, or inside the bytes of a put.
 struct ReadState {
-    std::size_t put_left = 0;            // bytes of a put still to come
-    std::byte* put_place = nullptr;      // where they go; nullptr: nowhere
-    std::uint64_t put_region = 0;        // id of the region, to stop when it is dropped
+    std::size_t put_left = 0;        // bytes of a put still to come
+    std::byte* put_place = nullptr;  // where they go; nullptr: nowhere
+    std::uint64_t put_region = 0;    // id of the region, to stop when it is dropped
     bool notify = false;
     std::uint32_t immediate = 0;
-    std::vector<std::byte> carry;        // the beginning of a work, of which the rest has not come yet
+    std::vector<std::byte> carry;  // the beginning of a work, of which the rest has not come yet
 };
 
 struct Link {
     LinkPhase phase = LinkPhase::free;
     LinkId id;
     base::FileDescriptor socket;
-    bool same_host = false;   // its bytes never leave by the interface
-    bool watched = false;      // in the epoll set; a hot link is not, unless it waits for room to write
+    bool same_host = false;  // its bytes never leave by the interface
+    bool watched = false;    // in the epoll set; a hot link is not, unless it waits for room to write
     bool wants_write = false;
     std::uint16_t undone = 0;  // works accepted whose `done` has not been handed out
     bool complained = false;   // about puts to nowhere
@@ -67,7 +68,8 @@ struct Link {
     ReadState read;
     std::uint64_t last_received = 0;  // poll number
 
-    struct Setup {  // until up
+    struct Setup {                        // until up
+        Endpoint to;                      // where it connects to
         std::vector<std::byte> outgoing;  // hello
         std::array<std::byte, Greeting::size + Greeting::max_body> incoming;
         std::size_t received = 0;
