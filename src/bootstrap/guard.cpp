@@ -36,8 +36,12 @@ void end_all(const std::vector<pid_t>& groups) {
 [[noreturn]] void keep_guard(int line, const std::string& folder) {
     ::setpgid(0, 0);  // a terminal's signals are for the launcher
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
+    // Whoever reads our output, or whatever else the launcher had open, must see its end without waiting for us.
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    for (const int descriptor : {0, 1, 2}) ::dup2(nothing, descriptor);  // whoever reads our output must see its end
+    for (const int descriptor : {0, 1, 2}) ::dup2(nothing, descriptor);
+    ::dup2(line, 3);
+    ::close_range(4, ~0U, 0);
+    line = 3;
     std::vector<pid_t> groups;
     pid_t group = 0;
     while (true) {
