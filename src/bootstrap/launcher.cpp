@@ -127,6 +127,7 @@ private:
         for (auto& child : children_) {
             start(child, plans[child.rank], options_.prefix ? fmt::format("[{}] ", child.rank) : std::string());
             guard_.watch(child.pid);
+            serve();  // the first ones need not wait for the last to be started
         }
     }
 
@@ -152,9 +153,13 @@ private:
         for (std::size_t i = 0; i < streams.size(); ++i) {
             if (waits[i + 2].revents != 0) streams[i]->forward();
         }
+        serve();
+        read_signals();
+    }
+
+    void serve() {
         server_.poll([&](Connection& connection, const Message& message) { values_.take(connection.number, message); },
                      [&](Connection& connection) { values_.forget(connection.number); });
-        read_signals();
     }
 
     void read_signals() {
