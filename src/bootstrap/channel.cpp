@@ -45,6 +45,7 @@ void Channel::receive(std::span<const std::byte> bytes) {
     input_.insert(input_.end(), bytes.begin(), bytes.end());
     while (state_ != State::failed && step()) {
     }
+    if (state_ == State::failed) input_ = {};  // nothing after a failure is worth keeping
 }
 
 bool Channel::step() {
@@ -85,6 +86,8 @@ bool Channel::take_greeting() {
     } else {
         const std::span<const std::byte> theirs(input_.data() + greeting_size, mac_size);
         if (!base::equal_constant_time(mac_of(Role::server), theirs)) {
+            // A proof that cannot be right, so that the server's people read of differing keys too, not of a lost line.
+            output_.insert(output_.end(), mac_size, std::byte{0});
             fail(ErrorCode::wrong_key, "the job keys differ");
             return false;
         }
@@ -144,6 +147,10 @@ bool Channel::take_message() {
 }
 
 void Channel::send(MessageType type, std::uint32_t id, std::span<const std::byte> bytes) {
+    if (bytes.size() > max_message) {
+        throw Error(ErrorCode::invalid_argument, "a start-up message of " + std::to_string(bytes.size()) +
+                                                     " bytes; at most " + std::to_string(max_message) + " are carried");
+    }
     base::Writer out;
     out.write(static_cast<std::uint8_t>(type)).write(id).write(static_cast<std::uint32_t>(bytes.size())).append(bytes);
     auto& to = state_ == State::open ? output_ : held_;

@@ -3,9 +3,13 @@
 //
 //   client -> server   "RMXBOOT1", u16 version, u16 0, 16 bytes nonce
 //   server -> client   "RMXBOOT1", u16 version, u16 0, 16 bytes nonce, 32 bytes mac
-//   client -> server   32 bytes mac
+//   client -> server   32 bytes mac; zeros when the server's was wrong
 //   server -> client   u8 verdict: 0 welcome, 1 the keys differ
 //   then both ways     u8 type, u32 id, u32 length, bytes (little endian)
+//
+// A mac is HMAC-SHA256 under the job's key over a label for the role and both nonces, so that neither side can be made
+// to answer for the other. An empty key lets everyone in, as long as both sides have none. What follows the proof is
+// neither hidden nor signed: the proof keeps strangers out, not those who sit on the wire.
 //
 // Threads: one thread at a time per object.
 // Lifetime: owns its buffers.
@@ -29,9 +33,9 @@ inline constexpr std::size_t max_message = 64 * 1024;
 
 enum class MessageType : std::uint8_t {
     contact = 1,  // an address; id unused
-    put = 2,      // value of key id
+    put = 2,      // value of key id: of rank id where that is below the job's size, others are free for later needs
     get = 3,      // asks for the value of key id
-    value = 4,    // the answer
+    value = 4,    // the answer, as soon as somebody has put it
     leave = 5,    // the sender ends in good order
 };
 
@@ -50,7 +54,7 @@ public:
 
     /// Takes what came from the other side.
     void receive(std::span<const std::byte> bytes);
-    /// Queues a message; it goes out once the channel is open.
+    /// Queues a message; it goes out once the channel is open. Throws Error(invalid_argument) above max_message bytes.
     void send(MessageType type, std::uint32_t id, std::span<const std::byte> bytes);
 
     [[nodiscard]] State state() const noexcept { return state_; }

@@ -10,16 +10,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <string_view>
 
 #include <railmux/error.hpp>
-
-#include "base/text.hpp"
 
 namespace railmux::bootstrap {
 
 namespace {
-
-constexpr std::size_t longest_line = 64 * 1024;
 
 struct Pipe {
     base::FileDescriptor read;
@@ -34,32 +31,30 @@ Pipe make_pipe() {
     return {base::FileDescriptor(ends[0]), base::FileDescriptor(ends[1])};
 }
 
-void write_all(int to, std::string_view text) {
-    while (!text.empty()) {
-        const auto written = ::write(to, text.data(), text.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return;  // nobody reads any more
-        text.remove_prefix(static_cast<std::size_t>(written));
-    }
-}
+struct Start {
+    char* const* command;
+    char* const* environment;
+    int in, out, err;
+    int failure;  // takes errno when the program cannot be executed
+    pid_t parent;
+};
 
-/// In the child: becomes the program, or writes errno to `failure`. Calls only what is safe after fork.
-[[noreturn]] void become(char* const* command, char* const* environment, int in, int out, int err, int failure,
-                         pid_t parent) {
+/// In the child: becomes the program. Calls only what is safe after fork.
+[[noreturn]] void become(const Start& how) {
     ::setpgid(0, 0);
     // When the launcher is killed without a chance to clean up, its processes must not stay behind.
     ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (::getppid() == parent) {
-        sigset_t none;
-        ::sigemptyset(&none);
-        ::sigprocmask(SIG_SETMASK, &none, nullptr);
-        ::dup2(in, 0);
-        ::dup2(out, 1);
-        ::dup2(err, 2);
-        ::execvpe(command[0], command, environment);
-    }
+    if (::getppid() != how.parent) ::_exit(127);
+    ::signal(SIGPIPE, SIG_DFL);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::dup2(how.in, 0);
+    ::dup2(how.out, 1);
+    ::dup2(how.err, 2);
+    ::execvpe(how.command[0], how.command, how.environment);
     const int code = errno;
-    [[maybe_unused]] const auto written = ::write(failure, &code, sizeof code);
+    [[maybe_unused]] const auto written = ::write(how.failure, &code, sizeof code);
     ::_exit(127);
 }
 
@@ -82,76 +77,94 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& adde
     return all;
 }
 
+pid_t fork_into(Start how) {
+    how.parent = ::getpid();
+    const pid_t pid = ::fork();
+    if (pid == 0) become(how);
+    if (pid < 0) throw Error(ErrorCode::system, std::string("no process: ") + std::strerror(errno), "see ulimit -u");
+    ::setpgid(pid, pid);  // in both, so that it holds whichever runs first
+    return pid;
+}
+
+void write_line(base::FileDescriptor& to, std::string_view text) noexcept {
+    [[maybe_unused]] const auto written = ::write(to.get(), text.data(), text.size());  // a full pipe has had enough
+}
+
 }  // namespace
 
-void OutputStream::forward() {
-    std::array<char, 16 * 1024> buffer;
-    const auto got = ::read(from_.get(), buffer.data(), buffer.size());
-    if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (got > 0) pending_.append(buffer.data(), static_cast<std::size_t>(got));
-    write_lines(got <= 0);
-    if (got <= 0) from_.reset();
-}
-
-void OutputStream::write_lines(bool all) {
-    std::string text;
-    std::size_t at = 0;
-    while (at < pending_.size()) {
-        const auto end = pending_.find('\n', at);
-        if (end == std::string::npos && !all && pending_.size() - at < longest_line) break;
-        const auto stop = end == std::string::npos ? pending_.size() : end;
-        text += prefix_;
-        text.append(pending_, at, stop - at);
-        text += '\n';
-        at = end == std::string::npos ? stop : stop + 1;
-    }
-    pending_.erase(0, at);
-    write_all(to_, text);
-}
-
-void start(Child& child, const ChildPlan& plan, bool prefix) {
+void start(Child& child, const ChildPlan& plan, const std::string& prefix) {
     auto out = make_pipe();
     auto err = make_pipe();
-    auto in = make_pipe();
     auto failure = make_pipe();
+    Pipe in;
+    if (plan.by_launch_command) {
+        in = make_pipe();
+        ::fcntl(in.write.get(), F_SETFL, O_NONBLOCK);
+    } else {
+        in.read.reset(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    }
     auto command = plan.command;
     auto environment = merged_environment(plan.environment);
-    const auto command_pointers = pointers(command);
-    const auto environment_pointers = pointers(environment);
-    const pid_t parent = ::getpid();
-    child.pid = ::fork();
-    if (child.pid == 0) {
-        become(command_pointers.data(), environment_pointers.data(), in.read.get(), out.write.get(), err.write.get(),
-               failure.write.get(), parent);
-    }
-    if (child.pid < 0)
-        throw Error(ErrorCode::system, std::string("no process: ") + std::strerror(errno), "see ulimit -u");
+    child.pid = fork_into({.command = pointers(command).data(),
+                           .environment = pointers(environment).data(),
+                           .in = in.read.get(),
+                           .out = out.write.get(),
+                           .err = err.write.get(),
+                           .failure = failure.write.get()});
     failure.write.reset();
     int code = 0;
     if (::read(failure.read.get(), &code, sizeof code) == sizeof code) {
         ::waitpid(child.pid, nullptr, 0);
+        child.pid = -1;
         throw Error(ErrorCode::system, fmt::format("cannot execute {}: {}", command[0], std::strerror(code)),
                     "check the name and that it may be executed");
     }
     child.running = true;
-    write_all(in.write.get(), plan.input);
-    const auto mark = prefix ? fmt::format("[{}] ", child.rank) : std::string();
-    child.out = OutputStream(std::move(out.read), 1, mark);
-    child.err = OutputStream(std::move(err.read), 2, mark);
+    child.control = std::move(in.write);
+    if (child.control.valid()) write_line(child.control, plan.input);
+    child.out = OutputStream(std::move(out.read), 1, prefix);
+    child.err = OutputStream(std::move(err.read), 2, prefix);
 }
 
-void signal_child(const Child& child, int signal) noexcept {
-    if (child.running) ::kill(-child.pid, signal);
-}
-
-std::string find_program(const std::string& name) {
-    if (name.find('/') != std::string::npos) return ::access(name.c_str(), X_OK) == 0 ? name : std::string();
-    const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe): the launcher has one thread
-    for (const auto folder : base::split(path == nullptr ? "/usr/bin:/bin" : path, ':')) {
-        auto full = std::string(folder) + "/" + name;
-        if (::access(full.c_str(), X_OK) == 0) return full;
+void signal_child(Child& child, int signal) noexcept {
+    if (!child.running) return;
+    if (!child.control.valid()) {
+        ::kill(-child.pid, signal);
+        return;
     }
-    return {};
+    if (const char* name = ::sigabbrev_np(signal)) write_line(child.control, std::string(name) + "\n");
+    // After the last word the launch command itself is no longer spared, should this be repeated.
+    if (signal == SIGKILL) child.control.reset();
 }
+
+bool take_end(Child& child) noexcept {
+    if (!child.running) return false;
+    siginfo_t info{};
+    const auto id = static_cast<id_t>(child.pid);
+    if (::waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid != child.pid) return false;
+    child.running = false;
+    child.killed = info.si_code != CLD_EXITED;
+    child.status = info.si_status;
+    ::kill(-child.pid, SIGTERM);
+    if (child.control.valid()) write_line(child.control, "END\n");
+    child.control.reset();
+    return true;
+}
+
+void bury(Child& child) noexcept {
+    if (child.pid <= 0) return;
+    ::kill(-child.pid, SIGKILL);
+    ::waitpid(child.pid, nullptr, 0);
+    child.running = false;
+    child.pid = -1;
+}
+
+std::string describe_end(const Child& child) {
+    if (!child.killed) return fmt::format("ended with exit status {}", child.status);
+    const char* name = ::sigdescr_np(child.status);
+    return fmt::format("died of signal {} ({})", child.status, name == nullptr ? "unknown" : name);
+}
+
+int exit_status(const Child& child) noexcept { return child.killed ? 128 + child.status : child.status; }
 
 }  // namespace railmux::bootstrap

@@ -1,4 +1,4 @@
-// Child: one process of a job: started, its output read line by line, its end noticed.
+// Child: one process of a job: started, signalled, its output forwarded, its end noticed.
 //
 // Threads: one thread.
 // Lifetime: owns its pipes, not the process; the launcher waits for it.
@@ -11,53 +11,38 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
+#include "bootstrap/launch_plan.hpp"
+#include "bootstrap/output_stream.hpp"
 
 namespace railmux::bootstrap {
-
-struct ChildPlan {
-    std::vector<std::string> command;
-    std::vector<std::string> environment;  // "NAME=value", added to ours
-    std::string input;                     // written to its standard input, which then ends
-};
-
-/// A stream of a child's output, cut into lines.
-class OutputStream {
-public:
-    OutputStream() = default;
-    OutputStream(base::FileDescriptor from, int to, std::string prefix)
-        : from_(std::move(from)), to_(to), prefix_(std::move(prefix)) {}
-
-    [[nodiscard]] int descriptor() const noexcept { return from_.get(); }
-    [[nodiscard]] bool open() const noexcept { return from_.valid(); }
-    /// Passes on what has come; whole lines only, unless a line is very long or the stream has ended.
-    void forward();
-
-private:
-    void write_lines(bool all);
-
-    base::FileDescriptor from_;
-    int to_ = -1;
-    std::string prefix_;
-    std::string pending_;
-};
 
 struct Child {
     std::uint32_t rank = 0;
     std::string host;
-    pid_t pid = -1;
+    pid_t pid = -1;  // also the number of its process group
     bool running = false;
-    int status = 0;  // as waitpid tells
+    int status = 0;                // exit status, or the signal that ended it
+    bool killed = false;           // by that signal
+    base::FileDescriptor control;  // standard input behind a launch command: see ChildPlan
     OutputStream out;
     OutputStream err;
 };
 
 /// Starts the process. Throws Error(system) naming the program when it cannot be executed.
-void start(Child& child, const ChildPlan& plan, bool prefix);
+void start(Child& child, const ChildPlan& plan, const std::string& prefix);
 
 /// Sends a signal to the process and everything it started in its group.
-void signal_child(const Child& child, int signal) noexcept;
+void signal_child(Child& child, int signal) noexcept;
 
-/// The full path of a program, or empty when there is none.
-[[nodiscard]] std::string find_program(const std::string& name);
+/// Takes note of the end of the process, if it has come, and asks what it has left behind in its group to end. The
+/// process stays a zombie until bury(), so that its number cannot become anybody else's.
+bool take_end(Child& child) noexcept;
+
+/// Ends whatever is left of it. Waits for the process itself.
+void bury(Child& child) noexcept;
+
+/// "died of signal 11 (Segmentation fault)" or "ended with exit status 3"; and the exit status a shell would report.
+[[nodiscard]] std::string describe_end(const Child& child);
+[[nodiscard]] int exit_status(const Child& child) noexcept;
 
 }  // namespace railmux::bootstrap

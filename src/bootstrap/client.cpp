@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
+#include "bootstrap/endpoint.hpp"
 
 namespace railmux::bootstrap {
 
@@ -34,7 +37,8 @@ bool pump_until(Connection& connection, base::Nanoseconds deadline, Over over) {
     }
     if (channel.failure() != ErrorCode::ok) {
         throw Error(channel.failure(), fmt::format("{}: {}", where, channel.failure_text()),
-                    "use one release of railmux on both sides");
+                    channel.failure() == ErrorCode::wrong_version ? "use one release of railmux on both sides"
+                                                                  : "is that the port of a railmux process?");
     }
     throw Error(ErrorCode::unreachable,
                 connection.lost ? fmt::format("{} closed the connection during the greeting", where)
@@ -46,6 +50,7 @@ bool pump_until(Connection& connection, base::Nanoseconds deadline, Over over) {
 
 Connection open_channel(std::string_view where, std::string_view key, base::Nanoseconds deadline) {
     Connection connection{.socket = connect_to(where, deadline), .channel = Channel(Channel::Role::client, key)};
+    connection.from = where;
     if (!pump_until(connection, deadline, [&] { return connection.channel.state() == Channel::State::open; })) {
         throw_failure(where, connection);
     }
@@ -71,7 +76,11 @@ std::optional<Job> Job::read(const Config& config) {
     job.rank = static_cast<std::uint32_t>(config.number("job.rank"));
     job.size = static_cast<std::uint32_t>(config.number("job.size"));
     const auto servers = config.text("job.server");
-    if (servers.empty()) return std::nullopt;
+    if (servers.empty()) {
+        if (job.size == 1) return std::nullopt;
+        throw Error(ErrorCode::invalid_config, fmt::format("job.size is {}, but there is no job.server", job.size),
+                    "start the job with `railmux run -n N`, or unset RAILMUX_JOB_SIZE");
+    }
     if (job.rank >= job.size) {
         throw Error(ErrorCode::invalid_config, fmt::format("job.rank is {} in a job of {}", job.rank, job.size),
                     "start the job with `railmux run -n N`");
@@ -84,18 +93,20 @@ namespace {
 
 Connection join(const Job& job) {
     std::string causes;
+    bool refused = false;
     const auto deadline = base::now_ns() + join_limit;
     for (std::size_t i = 0; i < job.servers.size(); ++i) {
+        // What cannot be reached at once may be the wrong way, so only the last place is given all the time.
+        const auto limit = i + 1 == job.servers.size() ? deadline : std::min(deadline, base::now_ns() + base::second);
         try {
-            // What cannot be reached at once may be the wrong way, so only the last place is given all the time.
-            const auto limit = i + 1 == job.servers.size() ? deadline : base::now_ns() + base::second;
             return open_channel(job.servers[i], job.key, limit);
         } catch (const Error& error) {
-            if (error.code() == ErrorCode::wrong_key) throw;
+            // Another host may have the same address (of a container bridge, say), and another job's server there.
+            refused = refused || error.code() == ErrorCode::wrong_key;
             causes += std::string("\n  ") + error.what();
         }
     }
-    throw Error(ErrorCode::bootstrap, "the job's server cannot be reached:" + causes,
+    throw Error(refused ? ErrorCode::wrong_key : ErrorCode::bootstrap, "the job's server cannot be joined:" + causes,
                 "start the process with `railmux run`, and see that its hosts reach each other");
 }
 
@@ -105,27 +116,25 @@ JobClient::JobClient(const Job& job) : connection_(join(job)) {}
 
 JobClient::~JobClient() {
     connection_.channel.send(MessageType::leave, 0, {});
-    connection_.pump();
+    connection_.flush();
 }
 
 void JobClient::publish(std::uint32_t rank, std::span<const std::byte> value) {
     connection_.channel.send(MessageType::put, rank, value);
-    connection_.pump();
+    connection_.flush();
 }
 
 void JobClient::ask(std::uint32_t rank) {
     connection_.channel.send(MessageType::get, rank, {});
-    connection_.pump();
+    connection_.flush();
 }
 
 std::vector<JobClient::Value> JobClient::poll() {
+    if (!lost()) connection_.pump();
     std::vector<Value> values;
-    if (connection_.lost) return values;
-    connection_.pump();
     auto& inbox = connection_.channel.inbox();
-    while (!inbox.empty()) {
-        auto message = std::move(inbox.front());
-        inbox.pop_front();
+    for (; !inbox.empty(); inbox.pop_front()) {
+        auto& message = inbox.front();
         if (message.type == MessageType::value) values.push_back({message.id, std::move(message.bytes)});
     }
     return values;

@@ -14,7 +14,7 @@
 #include <railmux/config.hpp>
 
 #include "base/clock.hpp"
-#include "bootstrap/server.hpp"
+#include "bootstrap/connection.hpp"
 
 namespace railmux::bootstrap {
 
@@ -33,7 +33,8 @@ struct Job {
     std::uint32_t size = 1;
     std::vector<std::string> servers;  // places to find the job's server at, in order of preference
 
-    /// Nothing when the process was not started by `railmux run`. Throws Error(invalid_config) for half a job.
+    /// Nothing when the process was not started by `railmux run`. Throws Error(invalid_config) for half a job: a
+    /// process that silently worked alone would be found out much later.
     [[nodiscard]] static std::optional<Job> read(const Config& config);
 };
 
@@ -46,8 +47,10 @@ public:
     JobClient(const JobClient&) = delete;
     JobClient& operator=(const JobClient&) = delete;
 
+    /// The numbers below the job's size are the ranks' own; others are free for whatever else processes tell each
+    /// other.
     void publish(std::uint32_t rank, std::span<const std::byte> value);
-    /// Asks for a rank's value; it comes as soon as that rank has published it.
+    /// Asks for a rank's value; poll hands it out as soon as that rank has published it.
     void ask(std::uint32_t rank);
 
     struct Value {
@@ -55,8 +58,10 @@ public:
         std::vector<std::byte> bytes;
     };
     [[nodiscard]] std::vector<Value> poll();
-    /// The launcher has gone without a word.
-    [[nodiscard]] bool lost() const noexcept { return connection_.lost; }
+    /// The launcher has gone, or talks nonsense; no values come any more.
+    [[nodiscard]] bool lost() const noexcept {
+        return connection_.lost || connection_.channel.state() == Channel::State::failed;
+    }
     [[nodiscard]] int descriptor() const noexcept { return connection_.socket.get(); }
 
 private:

@@ -12,18 +12,35 @@
 #include "base/clock.hpp"
 #include "base/file_descriptor.hpp"
 
+struct sockaddr;
+
 namespace railmux::bootstrap {
+
+/// The two halves of a place; an empty host means any. Throws Error(invalid_argument).
+struct Place {
+    std::string host;  // without brackets
+    std::uint16_t port = 0;
+};
+[[nodiscard]] Place parse_place(std::string_view where);
 
 struct ListeningSocket {
     base::FileDescriptor socket;
     std::uint16_t port = 0;  // 0 for a Unix socket
 };
 
-/// Listens; without a host on every address of both families. Throws Error(address_in_use, invalid_argument).
+/// Listens; without a host on every address of both families. Throws Error(address_in_use, permission,
+/// invalid_argument).
 [[nodiscard]] std::vector<ListeningSocket> listen_at(std::string_view where);
 
-/// A connected, non-blocking socket to the first address of `where` that answers before `deadline`; a refused connection
-/// is tried again, so that the two sides may start in any order. Throws Error(unreachable, invalid_argument).
+/// A connected, non-blocking socket to the first address of `where` that answers before `deadline`. What may come to
+/// life yet (nobody listens, no answer) is tried again, so that the two sides may start in any order; what cannot work
+/// fails at once. Throws Error(unreachable, invalid_argument).
 [[nodiscard]] base::FileDescriptor connect_to(std::string_view where, base::Nanoseconds deadline);
+
+/// "10.0.0.1:5000", "[fd00::2]:5000" or "unix".
+[[nodiscard]] std::string describe(const sockaddr& address);
+
+/// This host's addresses that others may reach, most likely ones first: loopback and link-local ones left out.
+[[nodiscard]] std::vector<std::string> own_addresses();
 
 }  // namespace railmux::bootstrap

@@ -1,109 +1,176 @@
 #include "bootstrap/server.hpp"
 
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstring>
 
 namespace railmux::bootstrap {
 
-void Connection::pump() {
-    auto& out = channel.output();
-    while (!out.empty()) {
-        const auto sent = ::send(socket.get(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-        if (sent <= 0) {
-            lost = lost || (errno != EAGAIN && errno != EINTR);
-            break;
-        }
-        out.erase(out.begin(), out.begin() + sent);
+namespace {
+
+constexpr int most_accepted = 64;    // in one poll: whoever connects without end keeps nobody else waiting
+constexpr unsigned most_lines = 10;  // of log in a second: garbage must not fill the disk either
+constexpr base::Nanoseconds accept_pause = 100 * base::millisecond;  // after the kernel had no descriptor left
+constexpr base::Nanoseconds tick = 50 * base::millisecond;           // fine enough for Server::fair_time
+
+}  // namespace
+
+Server::Server(std::string key, base::Logger& log)
+    : key_(std::move(key)),
+      log_(log),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+    if (!epoll_.valid() || !timer_.valid()) {
+        throw Error(ErrorCode::system, std::string("no descriptor to wait on: ") + std::strerror(errno),
+                    "raise ulimit -n");
     }
-    std::array<std::byte, 16 * 1024> buffer;
-    while (!lost) {
-        const auto got = ::recv(socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) {
-            lost = got == 0 || errno != EAGAIN;
-            break;
-        }
-        channel.receive(std::span(buffer).first(static_cast<std::size_t>(got)));
-        if (!out.empty()) {
-            const auto sent = ::send(socket.get(), out.data(), out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-            if (sent > 0) out.erase(out.begin(), out.begin() + sent);
-        }
-    }
+    watch(timer_.get(), timer_number, true, false);
 }
 
 std::uint16_t Server::listen(std::string_view where) {
     auto sockets = listen_at(where);
     const auto port = sockets.front().port;
-    for (auto& socket : sockets) listeners_.push_back(std::move(socket));
+    for (auto& socket : sockets) {
+        watch(socket.socket.get(), listener_number, accepting_, false);
+        listeners_.push_back(std::move(socket));
+    }
     return port;
 }
 
-void Server::accept_from(int listener) {
-    while (true) {
-        const int accepted = ::accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (accepted < 0) return;
-        base::FileDescriptor socket(accepted);
-        const auto strangers = std::count_if(connections_.begin(), connections_.end(), [](const Connection& c) {
-            return c.channel.state() == Channel::State::greeting;
-        });
-        if (static_cast<std::size_t>(strangers) >= most_strangers) {
-            log_.warning("start-up: a connection closed: {} others have not finished their greeting", strangers);
-            continue;
-        }
-        connections_.push_back({.socket = std::move(socket),
-                                .channel = Channel(Channel::Role::server, key_),
-                                .since = base::now_ns(),
-                                .number = next_number_++});
+void Server::watch(int descriptor, std::uint64_t number, bool input, bool output) {
+    epoll_event event{};
+    event.events = (input ? EPOLLIN : 0U) | (output ? EPOLLOUT : 0U);
+    event.data.u64 = number;
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) != 0 && errno == ENOENT) {
+        ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event);
     }
 }
 
-bool Server::finished(Connection& connection) {
-    if (connection.channel.state() == Channel::State::failed) {
-        log_.warning("start-up: a connection closed: {}", connection.channel.failure_text());
-        return true;
-    }
-    if (connection.lost) return true;
-    if (connection.channel.state() == Channel::State::greeting && base::now_ns() - connection.since > stranger_limit) {
-        log_.warning("start-up: a connection closed: it did not finish its greeting within 2 s");
-        return true;
-    }
-    return false;
+void Server::set_accepting(bool yes) {
+    if (accepting_ == yes) return;
+    accepting_ = yes;
+    for (const auto& listener : listeners_) watch(listener.socket.get(), listener_number, yes, false);
+}
+
+void Server::set_timer() {
+    const bool needed = !strangers_.empty() || !accepting_;
+    if (ticking_ == needed) return;
+    ticking_ = needed;
+    const timespec period{0, needed ? tick : 0};
+    const itimerspec plan{period, period};
+    ::timerfd_settime(timer_.get(), 0, &plan, nullptr);  // setting it also takes back a tick that nobody has read
 }
 
 void Server::poll(const OnMessage& on_message, const OnLost& on_lost) {
-    for (const auto& listener : listeners_) accept_from(listener.socket.get());
-    for (auto connection = connections_.begin(); connection != connections_.end();) {
-        connection->pump();
-        while (!connection->channel.inbox().empty()) {
-            const auto message = std::move(connection->channel.inbox().front());
-            connection->channel.inbox().pop_front();
-            on_message(*connection, message);
-        }
-        connection->pump();
-        if (finished(*connection)) {
-            if (on_lost) on_lost(*connection);
-            connection = connections_.erase(connection);
-        } else {
-            ++connection;
+    std::array<epoll_event, 64> events;
+    const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+    for (int i = 0; i < count; ++i) {
+        const auto number = events[static_cast<std::size_t>(i)].data.u64;
+        if (number == listener_number) {
+            accept_waiting();
+        } else if (number == timer_number) {
+            std::uint64_t ticks = 0;
+            [[maybe_unused]] const auto got = ::read(timer_.get(), &ticks, sizeof ticks);
+        } else if (const auto found = connections_.find(number); found != connections_.end()) {
+            serve(found->second, on_message, on_lost);
         }
     }
+    if (!strangers_.empty() || !accepting_) expire(base::now_ns());
+    set_timer();
 }
 
-Connection* Server::find(std::uint64_t number) noexcept {
-    for (auto& connection : connections_) {
-        if (connection.number == number) return &connection;
+void Server::accept_waiting() {
+    for (const auto& listener : listeners_) {
+        for (int i = 0; i < most_accepted && strangers_.size() < most_strangers; ++i) {
+            if (!accept_from(listener.socket.get())) break;
+        }
     }
-    return nullptr;
+    if (strangers_.size() >= most_strangers) set_accepting(false);
 }
 
-std::vector<int> Server::descriptors() const {
-    std::vector<int> all;
-    for (const auto& listener : listeners_) all.push_back(listener.socket.get());
-    for (const auto& connection : connections_) all.push_back(connection.socket.get());
-    return all;
+bool Server::accept_from(int listener) {
+    sockaddr_storage address{};
+    socklen_t length = sizeof address;
+    auto* const where = reinterpret_cast<sockaddr*>(&address);
+    const int accepted = ::accept4(listener, where, &length, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (accepted < 0) {
+        if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+            tell(std::string("nobody can be let in: ") + std::strerror(errno));
+            last_refusal_ = base::now_ns();
+            set_accepting(false);
+        }
+        return false;
+    }
+    const auto number = next_number_++;
+    connections_.emplace(number, Connection{.socket = base::FileDescriptor(accepted),
+                                            .channel = Channel(Channel::Role::server, key_),
+                                            .since = base::now_ns(),
+                                            .number = number,
+                                            .from = describe(*where)});
+    strangers_.insert(number);
+    watch(accepted, number, true, false);
+    return true;
+}
+
+void Server::serve(Connection& connection, const OnMessage& on_message, const OnLost& on_lost) {
+    connection.pump();
+    auto& channel = connection.channel;
+    while (!channel.inbox().empty()) {
+        const auto message = std::move(channel.inbox().front());
+        channel.inbox().pop_front();
+        on_message(connection, message);
+    }
+    connection.flush();
+    if (channel.state() != Channel::State::greeting) strangers_.erase(connection.number);
+    if (connection.lost || channel.state() == Channel::State::failed) {
+        if (on_lost && channel.state() != Channel::State::greeting) on_lost(connection);
+        const bool early = channel.state() == Channel::State::greeting;
+        close(connection, early ? "it ended before its greeting was complete" : channel.failure_text());
+        return;
+    }
+    watch(connection.socket.get(), connection.number, true, !channel.output().empty());
+}
+
+void Server::close(Connection& connection, std::string_view cause) {
+    if (!cause.empty()) tell("connection from " + connection.from + " closed: " + std::string(cause));
+    const auto number = connection.number;
+    strangers_.erase(number);
+    connections_.erase(number);  // ends `connection`
+}
+
+void Server::expire(base::Nanoseconds now) {
+    while (!strangers_.empty()) {
+        auto& oldest = connections_.at(*strangers_.begin());
+        const bool crowded = strangers_.size() >= most_strangers;
+        if (now - oldest.since <= (crowded ? fair_time : stranger_limit)) break;
+        close(oldest, crowded ? "it is slow to greet and others wait" : "it did not finish its greeting within 2 s");
+    }
+    if (strangers_.size() < most_strangers && now - last_refusal_ > accept_pause) set_accepting(true);
+}
+
+bool Server::send(std::uint64_t number, MessageType type, std::uint32_t id, std::span<const std::byte> bytes) {
+    const auto found = connections_.find(number);
+    if (found == connections_.end()) return false;
+    auto& connection = found->second;
+    connection.channel.send(type, id, bytes);
+    connection.flush();
+    // A loss shows as input too, so the next poll closes what is lost.
+    watch(connection.socket.get(), number, true, !connection.channel.output().empty());
+    return true;
+}
+
+void Server::tell(std::string_view text) {
+    const auto now = base::now_ns();
+    if (now - told_since_ > base::second) {
+        if (told_ > most_lines) log_.warning("start-up: {} more lines like the last", told_ - most_lines);
+        told_since_ = now;
+        told_ = 0;
+    }
+    if (++told_ <= most_lines) log_.warning("start-up: {}", text);
 }
 
 }  // namespace railmux::bootstrap

@@ -8,7 +8,8 @@ namespace railmux::tools {
 namespace {
 
 constexpr auto footer =
-    R"(MB/s (10^6 bytes) and messages per second, from the first send until the receiver has confirmed the last arrival.
+    R"(MB/s (10^6 bytes) and messages per second, from the first send until the receiver has confirmed the last
+arrival.
 
   host-a$ railmux bandwidth --listen 5000
   host-b$ railmux bandwidth --connect host-a:5000 --sizes 64K-4M
@@ -17,8 +18,9 @@ constexpr auto footer =
         $ railmux run -n 2 railmux bandwidth
 
 The receiver checks of every message the length and a number in its first and last 8 bytes, and every byte of the last
-message in each buffer and of the whole warm-up. With fewer --buffers than messages under way, as in the OSU benchmarks,
-the messages share memory: faster where the cache is the limit, but they then all carry the same number. Exit code 0 says that all of it arrived and was right.
+message in each buffer and of the whole warm-up. Exit code 0 says that all of it arrived and was right. With fewer
+--buffers than messages under way, as in the OSU benchmarks, messages share memory: faster where the cache is the limit,
+but then they all carry the same number.
 The bytes by rail are the payload that the connecting side sent over it, with --bidirectional sent and received.)";
 
 Result result(std::uint64_t bytes, const Outcome& outcome, Driver&) { return bandwidth_result(bytes, outcome); }

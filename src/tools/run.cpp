@@ -18,8 +18,8 @@ Starts N processes of one job, here or on several hosts, and ends them all when 
   railmux run -n 8 --hosts host-a:2,host-b:6 ./program    two there, six here
   railmux run -n 2 --hosts A,B --launch 'ip netns exec {host}' ./program
 
-Each process finds the others by itself: railmux::Context::rank(), size() and peer(). RAILMUX_* variables are handed over
-to all. Exit code: 0 when all ended well, else that of the first that did not (128 + signal when it was killed).)";
+Each process finds the others by itself: railmux::Context::rank(), size() and peer(). RAILMUX_* variables are handed
+over to all. Exit code: 0 when all ended well, else that of the first that did not (128 + signal when it was killed).)";
 
 struct RunCommand {
     bootstrap::RunOptions options;

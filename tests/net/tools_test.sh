@@ -12,7 +12,7 @@ fail() { echo "FAILED: $*"; cat "$work"/* 2>/dev/null; exit 1; }
 # listen COMMAND [OPTION...]: starts a listener on a free port; sets $listener and $port.
 listen() {
     : >"$work/listener"
-    "$railmux" "$@" --listen 0 >"$work/listener.out" 2>"$work/listener" &
+    timeout 120 "$railmux" "$@" --listen 0 >"$work/listener.out" 2>"$work/listener" &
     listener=$!
     for _ in $(seq 100); do
         port=$(sed -n 's/.*listening on port //p' "$work/listener")
@@ -35,7 +35,7 @@ refuses() {
 
 echo "ping-pong: the JSON object that scripts rely on"
 listen pingpong
-"$railmux" pingpong --connect "localhost:$port" --sizes 8,64,4096 --iterations 50 --json >"$work/pingpong"
+timeout 60 "$railmux" pingpong --connect "localhost:$port" --sizes 8,64,4096 --iterations 50 --json >"$work/pingpong"
 wait "$listener" || fail "the listener of a good run failed"
 [ ! -s "$work/listener.out" ] || fail "the listener wrote to standard output"
 python3 - "$work/pingpong" <<'PYTHON'
@@ -56,7 +56,7 @@ echo "bandwidth: one way, both ways, shared buffers; odd windows and counts"
 listen bandwidth --keep --set connect.patience=200ms
 for options in "--window 64" "--window 1" "--window 3 --bidirectional" "--window 16 --buffers 2"; do
     # shellcheck disable=SC2086 # the options are words
-    "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 --json $options >"$work/bandwidth"
+    timeout 60 "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 --json $options >"$work/bandwidth"
     python3 - "$work/bandwidth" "$options" <<'PYTHON'
 import json, sys
 result = json.loads(open(sys.argv[1]).read())
@@ -72,7 +72,8 @@ done
 
 echo "--keep: the listener stays through a client that dies, and serves the other tool"
 timeout -s KILL 1 "$railmux" bandwidth --connect "localhost:$port" --sizes 64K --iterations 100000000 >/dev/null 2>&1 || true
-"$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 10 --csv >"$work/csv"
+timeout 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 10 --csv >"$work/csv" ||
+    fail "the listener is still busy with the dead client"
 grep -q '^8,' "$work/csv" || fail "no CSV row"
 kill "$listener"
 wait "$listener" 2>/dev/null || true
@@ -85,7 +86,7 @@ wait "$listener" || status=$?
 [ "$status" = 1 ] || fail "the listener ended with $status"
 
 echo "under run"
-"$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --iterations 10 >"$work/run" || fail "pingpong under run"
+timeout 60 "$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --iterations 10 >"$work/run" || fail "pingpong under run"
 grep -q '^# bytes' "$work/run" || fail "no table"
 
 echo "what cannot work says what and what to do"

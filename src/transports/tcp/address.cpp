@@ -6,10 +6,8 @@
 #include <array>
 #include <cstring>
 #include <fstream>
-#include <functional>
 
 #include "base/bytes.hpp"
-#include "transports/tcp/netlink.hpp"
 
 namespace railmux::transports::tcp {
 
@@ -18,11 +16,23 @@ constexpr std::uint8_t version = 1;
 constexpr std::size_t max_endpoints = 8;
 }  // namespace
 
-std::string Endpoint::text() const {
+std::string Endpoint::host() const {
     std::array<char, INET6_ADDRSTRLEN> text{};
     ::inet_ntop(family, &bytes, text.data(), text.size());
-    const std::string host = text.data();
-    return (family == AF_INET6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+    return text.data();
+}
+
+std::string Endpoint::text() const {
+    return (family == AF_INET6 ? "[" + host() + "]" : host()) + ":" + std::to_string(port);
+}
+
+std::string Endpoint::network() const {
+    Endpoint masked = *this;
+    for (unsigned bit = prefix; bit < 8 * sizeof bytes; ++bit) {
+        auto& byte = masked.bytes.s6_addr[bit / 8];
+        byte = static_cast<std::uint8_t>(byte & ~(0x80U >> (bit % 8)));
+    }
+    return masked.host() + "/" + std::to_string(prefix);
 }
 
 socklen_t Endpoint::to_sockaddr(sockaddr_storage& storage) const noexcept {
@@ -83,8 +93,9 @@ std::optional<RailAddress> RailAddress::parse(std::span<const std::byte> bytes) 
         endpoint.prefix = in.read<std::uint8_t>();
         endpoint.port = in.read<std::uint16_t>();
         const auto part = in.take(sizeof endpoint.bytes);
-        if (!in.ok() || (family != 4 && family != 6) || endpoint.prefix > (family == 4 ? 32 : 128)) return std::nullopt;
-        std::memcpy(&endpoint.bytes, part.data(), sizeof endpoint.bytes);
+        const bool known = (family == 4 && endpoint.prefix <= 32) || (family == 6 && endpoint.prefix <= 128);
+        if (!in.ok() || !known || endpoint.port == 0) return std::nullopt;
+        std::memcpy(&endpoint.bytes, part.data(), family == 4 ? 4 : sizeof endpoint.bytes);
         address.endpoints.push_back(endpoint);
     }
     if (!in.done()) return std::nullopt;
@@ -95,7 +106,8 @@ std::uint64_t host_identity() {
     std::string text;
     std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
     struct stat status {};
-    if (::stat("/proc/self/ns/net", &status) == 0) text += " " + std::to_string(status.st_ino);
+    // The thread's own: others of the process may live in other namespaces.
+    if (::stat("/proc/thread-self/ns/net", &status) == 0) text += " " + std::to_string(status.st_ino);
     // FNV-1a: stable between builds, unlike std::hash.
     std::uint64_t hash = 14695981039346656037ULL;
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
@@ -109,42 +121,6 @@ bool same_subnet(const Endpoint& a, const Endpoint& b, std::uint8_t prefix) noex
         if (((a.bytes.s6_addr[bit / 8] ^ b.bytes.s6_addr[bit / 8]) & mask) != 0) return false;
     }
     return true;
-}
-
-int route_interface(const Endpoint& source, const Endpoint& to) {
-    const std::size_t size = to.family == AF_INET ? 4 : 16;
-    struct {
-        nlmsghdr header;
-        rtmsg route;
-        std::array<std::byte, 64> attributes;
-    } request{};
-    request.header.nlmsg_type = RTM_GETROUTE;
-    request.route.rtm_family = static_cast<unsigned char>(to.family);
-    request.route.rtm_dst_len = static_cast<unsigned char>(size * 8);
-    request.route.rtm_src_len = static_cast<unsigned char>(size * 8);
-    std::size_t used = 0;
-    const auto add = [&](unsigned short type, const in6_addr& address) {
-        const rtattr attribute{static_cast<unsigned short>(RTA_LENGTH(size)), type};
-        std::memcpy(request.attributes.data() + used, &attribute, sizeof attribute);
-        std::memcpy(request.attributes.data() + used + RTA_LENGTH(0), &address, size);
-        used += RTA_SPACE(size);
-    };
-    add(RTA_DST, to.bytes);
-    add(RTA_SRC, source.bytes);
-    request.header.nlmsg_len = static_cast<std::uint32_t>(NLMSG_LENGTH(sizeof(rtmsg)) + used);
-    int interface = 0;
-    Netlink netlink;
-    netlink.ask(request.header, [&](const nlmsghdr& message) {
-        if (message.nlmsg_type != RTM_NEWROUTE) return;
-        const auto* route = body_of<std::byte>(message);
-        for_each_attribute(route + NLMSG_ALIGN(sizeof(rtmsg)), message.nlmsg_len - NLMSG_LENGTH(sizeof(rtmsg)),
-                           [&](auto type, auto bytes) {
-                               if (type == RTA_OIF && bytes.size() >= sizeof interface) {
-                                   std::memcpy(&interface, bytes.data(), sizeof interface);
-                               }
-                           });
-    });
-    return interface;
 }
 
 }  // namespace railmux::transports::tcp

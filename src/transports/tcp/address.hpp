@@ -4,6 +4,7 @@
 // Lifetime: values.
 #pragma once
 
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstdint>
@@ -11,8 +12,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include "transports/tcp/interfaces.hpp"
 
 namespace railmux::transports::tcp {
 
@@ -22,11 +21,14 @@ struct Endpoint {
     std::uint16_t port = 0;
     in6_addr bytes{};  // IPv4 in the first four
 
-    [[nodiscard]] std::string text() const;  // "10.77.0.1:5000", "[fd77::1]:5000"
+    [[nodiscard]] std::string host() const;     // "10.77.0.1", "fd77::1"
+    [[nodiscard]] std::string text() const;     // "10.77.0.1:5000", "[fd77::1]:5000"
+    [[nodiscard]] std::string network() const;  // "10.77.0.0/24"
     [[nodiscard]] socklen_t to_sockaddr(sockaddr_storage& storage) const noexcept;
     [[nodiscard]] static Endpoint from_sockaddr(const sockaddr_storage& storage) noexcept;
 };
 
+/// At most 171 bytes encoded: eight endpoints, of which a rail uses two.
 struct RailAddress {
     std::uint64_t host = 0;  // see host_identity
     bool loopback = false;
@@ -43,8 +45,5 @@ struct RailAddress {
 
 /// Whether both are of one family and agree in the first `prefix` bits.
 [[nodiscard]] bool same_subnet(const Endpoint& a, const Endpoint& b, std::uint8_t prefix) noexcept;
-
-/// The interface by which packets from `source` to `to` would leave; 0 when the kernel has no route.
-[[nodiscard]] int route_interface(const Endpoint& source, const Endpoint& to);
 
 }  // namespace railmux::transports::tcp

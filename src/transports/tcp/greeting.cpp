@@ -7,58 +7,45 @@
 #include <cstring>
 
 #include "transports/tcp/rail.hpp"
+#include "transports/tcp/route.hpp"
 
 namespace railmux::transports::tcp {
 
 namespace {
 constexpr std::uint32_t most_strangers = 64;
 constexpr base::Nanoseconds stranger_limit = 2 * base::second;
-/// A pair of one family, in one subnet if there is such a pair.
-void choose_endpoints(const RailAddress& ours, const RailAddress& theirs, const Endpoint*& from, const Endpoint*& to) {
-    bool near = false;
-    for (const auto& source : ours.endpoints) {
-        for (const auto& target : theirs.endpoints) {
-            if (source.family != target.family || near) continue;
-            near = same_subnet(source, target, source.prefix);
-            if (to != nullptr && !near) continue;
-            from = &source;
-            to = &target;
-        }
-    }
-}
 
 }  // namespace
 
+LinkId Rail::refuse_to_connect(std::string_view cause) {
+    Link& link = new_link({}, LinkPhase::connecting);
+    link.label = traits_.name;
+    kill(link, cause);
+    return link.id;
+}
+
 LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::byte> hello) {
     [[maybe_unused]] const auto scope = guard_.enter();
+    if (down_) return refuse_to_connect("the rail is down");
+    if (hello.size() > traits_.max_hello) return refuse_to_connect("the hello is too long");
     const auto remote = RailAddress::parse(address);
-    const Endpoint* from = nullptr;
-    const Endpoint* to = nullptr;
-    if (remote) choose_endpoints(address_, *remote, from, to);
-    if (to == nullptr || hello.size() > traits_.max_hello || down_) {
-        Link& link = new_link({}, LinkPhase::connecting);
-        const auto id = link.id;
-        link.label = traits_.name;
-        kill(link, down_ ? "the rail is down" : "no address of the other side is of a family of this rail");
-        return id;
-    }
-    auto socket = start_connect(*from, *to, options_);
-    Link& link = new_link(socket ? std::move(socket.value()) : base::FileDescriptor{}, LinkPhase::connecting);
-    const auto id = link.id;
+    if (!remote) return refuse_to_connect("the address of the other side is malformed");
+    const auto path = best_path({address_, interface_, interface_index_}, *remote);
+    if (!path.found) return refuse_to_connect(path.how.why);
+    auto socket = start_connect(path.from, path.to, options_);
+    if (!socket) return refuse_to_connect(socket.error().what());
+    Link& link = new_link(std::move(socket.value()), LinkPhase::connecting);
     link.same_host = remote->host == address_.host;
-    link.label = from->text().substr(0, from->text().rfind(':')) + " - " + to->text();
+    link.label = path.from.host() + " - " + path.to.text();
+    link.setup->to = path.to;
     link.setup->outgoing.assign(hello.begin(), hello.end());
-    if (!socket) {
-        kill(link, socket.error().what());
-    } else {
-        watch(link, true);
-    }
-    return id;
+    watch(link, true);
+    return link.id;
 }
 
 void Rail::finish_connect(Link& link) {
-    if (const auto error = pending_error(link.socket.get()); !error.empty()) {
-        kill(link, error);
+    if (const int code = pending_error(link.socket.get()); code != 0) {
+        kill(link, connect_failure(code, link.setup->to));
         return;
     }
     link.label = describe_socket(link.socket.get());
@@ -84,7 +71,15 @@ void Rail::accept_all(std::size_t listener) {
     while (true) {
         Endpoint from;
         auto socket = accept_next(listeners_[listener].socket.get(), options_, from);
-        if (!socket.valid()) return;
+        if (!socket.valid()) {
+            const bool full = errno == EMFILE || errno == ENFILE;
+            if (full && !out_of_files_) {
+                log_.error("rail {}: connections wait: too many open files; raise the limit (ulimit -n)", traits_.name);
+            }
+            out_of_files_ = full;
+            return;
+        }
+        if (strangers_ >= most_strangers) expire_strangers();
         if (strangers_ >= most_strangers) {
             log_.warning("rail {}: {} closed: {} others have connected and said nothing yet", traits_.name, from.text(),
                          strangers_);
@@ -107,7 +102,11 @@ void Rail::read_greeting(Link& link) {
         const auto parsed = tcp::parse(have, greeting);
         if (parsed == Parsed::other_version) {
             // Say so in our own words, so that the other side can tell its people; then it is over.
-            if (link.phase == LinkPhase::greeting) send_greeting(link, GreetingKind::refusal, {});
+            if (link.phase == LinkPhase::greeting) {
+                std::array<std::byte, 256> rest;  // what stays unread would turn the answer into a reset
+                static_cast<void>(::recv(link.socket.get(), rest.data(), rest.size(), MSG_DONTWAIT));
+                send_greeting(link, GreetingKind::refusal, {});
+            }
             kill(link, "it speaks version " + std::to_string(greeting.version) +
                            " of the railmux stream, this is version " + std::to_string(stream_version));
             return;
@@ -159,6 +158,7 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     if (link == nullptr || link->phase != LinkPhase::requested) return;
     send_greeting(*link, GreetingKind::reply, reply.first(std::min<std::size_t>(reply.size(), Greeting::max_body)));
     if (link->phase != LinkPhase::requested) return;
+    link->same_host = stays_on_host(local_end(link->socket.get()), remote_end(link->socket.get()));
     link->phase = LinkPhase::up;
     link->setup.reset();
     slow_.push_back({.event = {.kind = EventKind::link_up, .link = id}});

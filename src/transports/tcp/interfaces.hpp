@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,8 +20,11 @@ struct InterfaceAddress {
     std::uint8_t prefix = 0;
     in6_addr bytes{};
     bool link_local = false;
+    bool tentative = false;      // IPv6: duplicates are still being looked for, or one was found; nobody can bind to it
+    bool second_choice = false;  // IPv6: temporary, or soon to go
 
     [[nodiscard]] std::string text() const;  // without the prefix
+    [[nodiscard]] bool usable() const noexcept { return !link_local && !tentative; }
 };
 
 struct Interface {
@@ -45,7 +49,7 @@ struct Interface {
 /// All interfaces of this network namespace. Throws Error(system).
 [[nodiscard]] std::vector<Interface> list_interfaces();
 
-/// Bytes the interface has sent, by its own counter; 0 when it does not tell.
-[[nodiscard]] std::uint64_t bytes_sent_by(const std::string& interface);
+/// Bytes the interface has sent, by its own counter.
+[[nodiscard]] std::optional<std::uint64_t> bytes_sent_by(int interface_index);
 
 }  // namespace railmux::transports::tcp

@@ -15,6 +15,7 @@
 
 #include "base/clock.hpp"
 #include "base/file_descriptor.hpp"
+#include "transports/tcp/address.hpp"
 #include "transports/tcp/wire.hpp"
 #include "transports/transport.hpp"
 
@@ -68,6 +69,7 @@ struct Link {
     std::uint64_t last_received = 0;  // poll number
 
     struct Setup {                        // until up
+        Endpoint to;                      // where it connects to
         std::vector<std::byte> outgoing;  // hello
         std::array<std::byte, Greeting::size + Greeting::max_body> incoming;
         std::size_t received = 0;

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -58,28 +59,28 @@ bool Netlink::ask(nlmsghdr& request, const Handler& handler) {
     }
 }
 
-void Netlink::news(const Handler& handler) {
+bool Netlink::news(const Handler& handler) {
     alignas(nlmsghdr) std::array<std::byte, 8 * 1024> buffer;
     bool failed = false;
+    bool complete = true;
     while (true) {
         const auto got = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return;
+        if (got < 0 && (errno == EINTR || errno == ENOBUFS)) {
+            complete = complete && errno == EINTR;
+            continue;
+        }
+        if (got <= 0) return complete;
         walk(std::span(buffer).first(static_cast<std::size_t>(got)), handler, failed);
     }
 }
 
-void for_each_attribute(const void* from, std::size_t bytes,
-                        const std::function<void(unsigned short, std::span<const std::byte>)>& visit) {
-    const auto* at = static_cast<const std::byte*>(from);
-    while (bytes >= sizeof(rtattr)) {
+void for_each_attribute(std::span<const std::byte> bytes, const Visitor& visit) {
+    while (bytes.size() >= sizeof(rtattr)) {
         rtattr attribute;
-        std::memcpy(&attribute, at, sizeof attribute);
-        if (attribute.rta_len < sizeof attribute || attribute.rta_len > bytes) return;
-        visit(attribute.rta_type & NLA_TYPE_MASK, {at + RTA_LENGTH(0), attribute.rta_len - RTA_LENGTH(0)});
-        const auto step = std::min<std::size_t>(RTA_ALIGN(attribute.rta_len), bytes);
-        at += step;
-        bytes -= step;
+        std::memcpy(&attribute, bytes.data(), sizeof attribute);
+        if (attribute.rta_len < sizeof attribute || attribute.rta_len > bytes.size()) return;
+        visit(attribute.rta_type & NLA_TYPE_MASK, bytes.subspan(RTA_LENGTH(0), attribute.rta_len - RTA_LENGTH(0)));
+        bytes = bytes.subspan(std::min<std::size_t>(RTA_ALIGN(attribute.rta_len), bytes.size()));
     }
 }
 

@@ -23,8 +23,8 @@ public:
     using Handler = std::function<void(const nlmsghdr&)>;
     /// Sends one request and hands every answer to `handler`. False when the kernel answers with an error (errno).
     bool ask(nlmsghdr& request, const Handler& handler);
-    /// Hands over what has been announced since; never blocks.
-    void news(const Handler& handler);
+    /// Hands over what has been announced since; never blocks. False when the kernel had to drop some of it.
+    bool news(const Handler& handler);
 
     [[nodiscard]] int descriptor() const noexcept { return socket_.get(); }
 
@@ -38,8 +38,17 @@ template <typename T>
     return reinterpret_cast<const T*>(reinterpret_cast<const std::byte*>(&message) + NLMSG_HDRLEN);
 }
 
-/// The attributes of a message or of a nested attribute; `visit(type, bytes)` for each.
-void for_each_attribute(const void* from, std::size_t bytes,
-                        const std::function<void(unsigned short, std::span<const std::byte>)>& visit);
+using Visitor = std::function<void(unsigned short type, std::span<const std::byte> bytes)>;
+
+/// Each of the attributes in `bytes`; stops at one that does not fit.
+void for_each_attribute(std::span<const std::byte> bytes, const Visitor& visit);
+
+/// The attributes of a message behind its body, a Body.
+template <typename Body>
+void for_each_attribute(const nlmsghdr& message, const Visitor& visit) {
+    constexpr std::size_t front = NLMSG_LENGTH(NLMSG_ALIGN(sizeof(Body)));
+    const auto* start = reinterpret_cast<const std::byte*>(&message);
+    if (message.nlmsg_len > front) for_each_attribute({start + front, message.nlmsg_len - front}, visit);
+}
 
 }  // namespace railmux::transports::tcp

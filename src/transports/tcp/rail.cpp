@@ -1,14 +1,12 @@
 #include "transports/tcp/rail.hpp"
 
-#include <linux/sockios.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+
+#include "transports/tcp/route.hpp"
 
 namespace railmux::transports::tcp {
 
@@ -23,8 +21,8 @@ void add_to_epoll(int epoll, int descriptor, std::uint32_t tag, std::uint32_t wh
 
 }  // namespace
 
-Rail::Rail(std::string name, const Interface& interface, std::vector<Endpoint> endpoints, const SocketOptions& options,
-           base::Logger& log)
+Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoint> endpoints,
+           const SocketOptions& options, base::Logger& log)
     : options_(options),
       log_(log),
       interface_(interface.name),
@@ -51,55 +49,37 @@ Rail::Rail(std::string name, const Interface& interface, std::vector<Endpoint> e
                .speed_bps = interface.speed_bps};
     address_.host = host_identity();
     address_.loopback = interface.loopback;
-    for (const auto& endpoint : endpoints) {
-        listeners_.push_back(listen_on(endpoint, options_));
-        address_.endpoints.push_back(listeners_.back().endpoint);
-        add_to_epoll(epoll_.get(), listeners_.back().socket.get(),
-                     listener_tag + static_cast<std::uint32_t>(listeners_.size() - 1));
-    }
+    listen(endpoints);
     encoded_address_ = address_.encode();
     add_to_epoll(epoll_.get(), netlink_.descriptor(), netlink_tag);
-    counter_at_start_ = bytes_sent_by(interface_);
+    counter_at_start_ = bytes_sent_by(interface_index_);
     dones_.reserve(1024);
 }
 
 Rail::~Rail() = default;
 
+void Rail::listen(std::span<const Endpoint> endpoints) {
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+        auto endpoint = endpoints[i];
+        // One port for both families, if it can be had: one rule in a firewall.
+        if (!listeners_.empty()) endpoint.port = listeners_.front().endpoint.port;
+        try {
+            listeners_.push_back(listen_on(endpoint, options_));
+        } catch (const Error& error) {
+            if (error.code() != ErrorCode::system || (i + 1 == endpoints.size() && listeners_.empty())) throw;
+            log_.warning("rail {}: {}; the rail does without", traits_.name, error.what());
+            continue;
+        }
+        address_.endpoints.push_back(listeners_.back().endpoint);
+        add_to_epoll(epoll_.get(), listeners_.back().socket.get(),
+                     listener_tag + static_cast<std::uint32_t>(listeners_.size() - 1));
+    }
+}
+
 Reachability Rail::reach(std::span<const std::byte> bytes) const {
     const auto remote = RailAddress::parse(bytes);
     if (!remote) return {Reach::never, "its address is malformed"};
-    const bool same_host = remote->host == address_.host;
-    if (address_.loopback || remote->loopback) {
-        if (address_.loopback && remote->loopback && same_host) return {Reach::direct, "loopback of this host"};
-        return {Reach::never, "loopback does not leave the host"};
-    }
-    if (same_host) return {Reach::fallback, "the same host"};
-    Reachability best{Reach::never, "no address family in common"};
-    for (const auto& ours : address_.endpoints) {
-        for (const auto& theirs : remote->endpoints) {
-            if (ours.family != theirs.family) continue;
-            const auto leaves_by = route_interface(ours, theirs);
-            const bool near = same_subnet(ours, theirs, ours.prefix);
-            if (leaves_by == interface_index_) {
-                const auto level = near ? Reach::direct : Reach::routed;
-                if (level > best.reach) best = {level, near ? "the same subnet" : "a route over " + interface_};
-            } else if (best.reach == Reach::never) {
-                const auto host = ours.text().substr(0, ours.text().rfind(':'));
-                best.why = leaves_by == 0
-                               ? "no route to " + theirs.text()
-                               : fmt::format("packets from {} to {} leave by another interface", host, theirs.text());
-                if (leaves_by != 0 && near) {
-                    const auto table = 100 + interface_index_;
-                    best.why += fmt::format(
-                        "; two interfaces in one subnet need: ip rule add from {0} table {1}; ip route add {0}/{2} dev "
-                        "{3} "
-                        "src {0} table {1}; sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
-                        host, table, ours.prefix, interface_);
-                }
-            }
-        }
-    }
-    return best;
+    return best_path({address_, interface_, interface_index_}, *remote).how;
 }
 
 // --- Links -----------------------------------------------------------------------------------------------------------
@@ -146,7 +126,13 @@ void Rail::unwatch(Link& link) {
 
 void Rail::heat(Link& link) {
     if (std::find(hot_.begin(), hot_.end(), link.id.index) == hot_.end()) {
-        if (hot_.size() == most_hot) return;
+        if (hot_.size() == most_hot) {
+            const auto coldest = *std::min_element(hot_.begin(), hot_.end(), [&](auto a, auto b) {
+                return links_[a].last_received < links_[b].last_received;
+            });
+            if (polls_ - links_[coldest].last_received < lukewarm_polls) return;
+            cool(links_[coldest]);
+        }
         hot_.push_back(link.id.index);
     }
     if (!link.wants_write) unwatch(link);
@@ -160,6 +146,7 @@ void Rail::cool(Link& link) {
 
 void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> reply) {
     const auto phase = std::exchange(link.phase, LinkPhase::free);
+    if (phase == LinkPhase::free) return;
     if (link.wants_write && phase == LinkPhase::up) --writers_;
     if (link.partial.left > 0) dones_.push_back({link.id, link.partial.cookie, WorkStatus::link_lost});
     link.partial.left = 0;
@@ -206,69 +193,6 @@ void Rail::drop_region(const Region& region) noexcept {
         link.read.put_place = nullptr;  // the rest goes nowhere
         link.read.notify = false;
     }
-}
-
-// --- The interface itself --------------------------------------------------------------------------------------------
-
-void Rail::rail_down(std::string_view cause) {
-    if (std::exchange(down_, true)) return;
-    for (auto& link : links_) {
-        if (link.phase != LinkPhase::free) kill(link, cause);
-    }
-    listeners_.clear();
-    slow_.push_back({.event = {.kind = EventKind::rail_down}, .text = std::string(cause)});
-}
-
-void Rail::read_netlink() {
-    bool changed = false;
-    netlink_.news([&](const nlmsghdr& message) {
-        const bool link = message.nlmsg_type == RTM_NEWLINK || message.nlmsg_type == RTM_DELLINK;
-        const int index =
-            link ? body_of<ifinfomsg>(message)->ifi_index : static_cast<int>(body_of<ifaddrmsg>(message)->ifa_index);
-        changed = changed || index == interface_index_;
-    });
-    if (!changed || down_) return;
-    for (const auto& interface : list_interfaces()) {
-        if (interface.index != interface_index_) continue;
-        if (!interface.up) {
-            rail_down("interface " + interface_ + " was taken down");
-            return;
-        }
-        for (const auto& ours : address_.endpoints) {
-            const bool there = std::any_of(interface.addresses.begin(), interface.addresses.end(), [&](const auto& a) {
-                return a.family == ours.family && std::memcmp(&a.bytes, &ours.bytes, sizeof a.bytes) == 0;
-            });
-            if (!there && !interface.loopback) {
-                rail_down("interface " + interface_ + " lost its address " + ours.text());
-                return;
-            }
-        }
-        return;
-    }
-    rail_down("interface " + interface_ + " has vanished");
-}
-
-void Rail::check_counters() {
-    next_check_ = sent_outside_ * 2;
-    const auto counter = bytes_sent_by(interface_);
-    if (counter == 0 || down_) return;
-    // What still waits in the sockets has not left by any interface; half of the rest is a generous margin.
-    std::uint64_t waiting = 0;
-    for (const auto& link : links_) {
-        int queued = 0;
-        if (link.phase == LinkPhase::up && ::ioctl(link.socket.get(), SIOCOUTQ, &queued) == 0) {
-            waiting += static_cast<std::uint64_t>(queued);
-        }
-    }
-    const auto expected = sent_outside_ - std::min(sent_outside_, waiting);
-    if (counter - counter_at_start_ >= expected / 2) return;
-    const auto& ours = address_.endpoints.front();
-    const auto host = ours.text().substr(0, ours.text().rfind(':'));
-    rail_down(
-        fmt::format("its bytes leave by another interface than {0} (by that one's counter): merged with the other "
-                    "rail. To use both: ip rule add from {1} table {2}; ip route add {1}/{3} dev {0} src {1} table "
-                    "{2}; sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2",
-                    interface_, host, 100 + interface_index_, ours.prefix));
 }
 
 }  // namespace railmux::transports::tcp

@@ -11,12 +11,15 @@
 #include <array>
 #include <deque>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/thread_guard.hpp"
 #include "transports/regions.hpp"
 #include "transports/tcp/address.hpp"
+#include "transports/tcp/interfaces.hpp"
 #include "transports/tcp/link.hpp"
 #include "transports/tcp/netlink.hpp"
 #include "transports/tcp/sockets.hpp"
@@ -26,9 +29,9 @@ namespace railmux::transports::tcp {
 
 class Rail final : public transports::Rail {
 public:
-    /// A rail "tcp:<name>" on `interface` that listens on each of `endpoints` (at most one per family).
-    Rail(std::string name, const Interface& interface, std::vector<Endpoint> endpoints, const SocketOptions& options,
-         base::Logger& log);
+    /// A rail "tcp:<name>" on `interface` that listens on each of `endpoints` (at most one per family). Throws Error.
+    Rail(std::string name, const Interface& interface, std::span<const Endpoint> endpoints,
+         const SocketOptions& options, base::Logger& log);
     ~Rail() override;
 
     [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
@@ -52,8 +55,9 @@ private:
     // Works accepted and not handed out as done, a link: four bursts of 64.
     static constexpr std::uint16_t tx_depth = 256;
     static constexpr std::size_t most_hot = 4;
-    static constexpr std::size_t burst = 64;        // works in one system call
-    static constexpr std::size_t small_work = 512;  // bytes; copying these is cheaper than describing them
+    static constexpr std::uint64_t lukewarm_polls = 256;  // without data: then its place goes to a link that has some
+    static constexpr std::size_t burst = 64;              // works in one system call
+    static constexpr std::size_t small_work = 512;        // bytes; copying these is cheaper than describing them
     // Read ahead at most this much in one system call: a few largest frames; larger brings nothing (measured).
     static constexpr std::size_t read_ahead = 128 * 1024;
     static constexpr std::size_t staging_bytes = 256 * 1024;
@@ -77,7 +81,8 @@ private:
         }
     };
 
-    // rail.cpp: links
+    // rail.cpp
+    void listen(std::span<const Endpoint> endpoints);
     Link& new_link(base::FileDescriptor socket, LinkPhase phase);
     [[nodiscard]] Link* find(LinkId id) noexcept;
     void watch(Link& link, bool write);
@@ -85,11 +90,11 @@ private:
     void heat(Link& link);
     void cool(Link& link);
     void kill(Link& link, std::string_view cause, std::span<const std::byte> reply = {});
-    void report_done(Link& link, std::uint64_t cookie, WorkStatus status);
     void rail_down(std::string_view cause);
 
     // greeting.cpp: until a link is up
     void accept_all(std::size_t listener);
+    [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
     void finish_connect(Link& link);
     void read_greeting(Link& link);
     void greeted(Link& link, const Greeting& greeting);
@@ -106,6 +111,7 @@ private:
     void drain_queues(Batch& batch) noexcept;
     void poll_hot(Batch& batch) noexcept;
     void poll_epoll(Batch& batch) noexcept;
+    void serve(Link& link, std::uint32_t what, Batch& batch) noexcept;
     void receive(Link& link, Batch& batch) noexcept;
     void advance_put(Link& link, std::size_t bytes);
     [[nodiscard]] bool room_to_read() const noexcept;
@@ -116,6 +122,7 @@ private:
 
     // watching.cpp: the interface itself
     void read_netlink();
+    [[nodiscard]] std::string interface_trouble() const;
     void check_counters();
 
     RailTraits traits_;
@@ -155,14 +162,14 @@ private:
     std::vector<std::uint32_t> hot_;
     std::size_t next_hot_ = 0;
     std::uint64_t polls_ = 0;
-    bool crowded_ = false;         // a hot link filled the staging buffer
-    bool armed_ = false;           // the next poll looks at every socket
+    std::uint64_t next_look_ = 0;  // the poll that looks at all sockets again
     std::uint32_t writers_ = 0;    // links that wait for room in their socket
     std::uint32_t strangers_ = 0;  // accepted and without a hello yet
+    bool out_of_files_ = false;    // said once, until it is over
 
     std::uint64_t sent_outside_ = 0;  // bytes given to sockets towards other hosts
     std::uint64_t next_check_ = 256 * 1024;
-    std::uint64_t counter_at_start_ = 0;
+    std::optional<std::uint64_t> counter_at_start_;
 
     // Scratch of write(): small works are copied one behind the other, so that the kernel sees one piece, not a hundred.
     std::array<iovec, burst * 4> vectors_;

@@ -32,13 +32,9 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
         if (!batch.full()) parse(links_[staging_link_], batch);
     }
     if (staging_at_ < staging_end_ || batch.full()) return batch.count;
-    // A hot link that filled the staging buffer last time would fill it again: then the others are read first.
-    const bool others_first = std::exchange(crowded_, false);
-    if (others_first) poll_epoll(batch);
+    // The others first: a link that keeps every batch full must not keep them waiting.
+    if (polls_ >= next_look_ || writers_ > 0) poll_epoll(batch);
     poll_hot(batch);
-    const bool look = std::exchange(armed_, false) || writers_ > 0 || polls_ % epoll_period == 0;
-    if (look && !others_first) poll_epoll(batch);
-    crowded_ = staging_at_ < staging_end_;
     drain_queues(batch);
     return batch.count;
 }
@@ -47,7 +43,7 @@ int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     const bool waiting = done_at_ < dones_.size() || !slow_.empty() || staging_at_ < staging_end_;
     while (!waiting && !hot_.empty()) cool(links_[hot_.back()]);
-    armed_ = !waiting;  // whoever slept on the descriptor was woken by it
+    if (!waiting) next_look_ = polls_;  // whoever slept on the descriptor was woken by it
     return waiting ? -1 : epoll_.get();
 }
 
@@ -86,27 +82,33 @@ void Rail::poll_hot(Batch& batch) noexcept {
 
 void Rail::poll_epoll(Batch& batch) noexcept {
     std::array<epoll_event, 32> ready;
-    const auto count = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
-    for (int i = 0; i < count; ++i) {
-        const auto tag = ready[static_cast<std::size_t>(i)].data.u32;
-        const auto what = ready[static_cast<std::size_t>(i)].events;
-        if (tag == netlink_tag) {
+    const auto found = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
+    const auto count = static_cast<std::size_t>(std::max(found, 0));
+    next_look_ = polls_ + epoll_period;
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto& event = ready[(i + polls_) % count];  // the kernel keeps their order: another first each time
+        if (event.data.u32 == netlink_tag) {
             read_netlink();
-        } else if (tag >= listener_tag) {
-            accept_all(tag - listener_tag);
-        } else if (Link& link = links_[tag]; link.phase == LinkPhase::connecting) {
-            finish_connect(link);
-        } else if (link.phase == LinkPhase::awaiting_reply || link.phase == LinkPhase::greeting) {
-            read_greeting(link);
-        } else if (link.phase == LinkPhase::up) {
-            if ((what & EPOLLOUT) != 0) write_partial(link);
-            const bool readable = (what & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0;
-            const bool hot = std::find(hot_.begin(), hot_.end(), tag) != hot_.end();  // poll_hot reads those
-            if (readable && !hot && link.phase == LinkPhase::up && !batch.full() && room_to_read())
-                receive(link, batch);
+        } else if (event.data.u32 >= listener_tag) {
+            accept_all(event.data.u32 - listener_tag);
+        } else {
+            serve(links_[event.data.u32], event.events, batch);
         }
     }
     if (strangers_ > 0) expire_strangers();
+}
+
+void Rail::serve(Link& link, std::uint32_t what, Batch& batch) noexcept {
+    if (link.phase == LinkPhase::connecting) {
+        finish_connect(link);
+    } else if (link.phase == LinkPhase::awaiting_reply || link.phase == LinkPhase::greeting) {
+        read_greeting(link);
+    } else if (link.phase == LinkPhase::up) {
+        if ((what & EPOLLOUT) != 0) write_partial(link);
+        if ((what & (EPOLLIN | EPOLLHUP | EPOLLERR)) == 0 || link.phase != LinkPhase::up) return;
+        next_look_ = polls_ + 1;  // it may go on, without being hot
+        if (!batch.full() && room_to_read()) receive(link, batch);
+    }
 }
 
 bool Rail::room_to_read() const noexcept {

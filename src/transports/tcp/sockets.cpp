@@ -60,32 +60,48 @@ SocketOptions SocketOptions::read(const Config& config) {
     return options;
 }
 
-Listener listen_on(Endpoint endpoint, const SocketOptions& options) {
+namespace {
+
+/// The listening socket, or an invalid one with its error.
+base::FileDescriptor try_listening(const Endpoint& endpoint, const SocketOptions& options, error_code& error) {
+    error = {};
+    const auto where = to_asio(endpoint);
+    tcp::acceptor acceptor(context());
+    acceptor.open(where.protocol(), error);
+    if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
+    if (!error && endpoint.family == AF_INET6) acceptor.set_option(asio::ip::v6_only(true), error);
+    if (!error) apply(acceptor, options);  // accepted sockets inherit their buffers from here
+    if (!error) acceptor.bind(where, error);
+    if (!error) acceptor.listen(1024, error);
+    if (!error) acceptor.non_blocking(true, error);
+    return error ? base::FileDescriptor() : base::FileDescriptor(acceptor.release());
+}
+
+}  // namespace
+
+Listener listen_on(const Endpoint& endpoint, const SocketOptions& options) {
     error_code error;
+    const auto attempt = [&](unsigned port) {
+        auto place = endpoint;
+        place.port = static_cast<std::uint16_t>(port);
+        auto socket = try_listening(place, options, error);
+        if (socket.valid()) place.port = local_end(socket.get()).port;
+        return Listener{std::move(socket), place};
+    };
+    if (endpoint.port != 0) {
+        if (auto listener = attempt(endpoint.port); listener.socket.valid()) return listener;
+    }
     for (unsigned port = options.ports.first; port <= options.ports.last; ++port) {
-        endpoint.port = static_cast<std::uint16_t>(port);
-        const auto where = to_asio(endpoint);
-        tcp::acceptor acceptor(context());
-        acceptor.open(where.protocol(), error);
-        if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-        if (!error && endpoint.family == AF_INET6) acceptor.set_option(asio::ip::v6_only(true), error);
-        if (!error) apply(acceptor, options);  // accepted sockets inherit their buffers from here
-        if (!error) acceptor.bind(where, error);
-        if (!error) acceptor.listen(1024, error);
-        if (!error) acceptor.non_blocking(true, error);
-        if (!error) {
-            endpoint.port = acceptor.local_endpoint().port();
-            return {base::FileDescriptor(acceptor.release()), endpoint};
-        }
+        if (auto listener = attempt(port); listener.socket.valid()) return listener;
         if (error != asio::error::address_in_use) break;
     }
-    const auto host = endpoint.text().substr(0, endpoint.text().rfind(':'));
     if (error == asio::error::address_in_use) {
         throw Error(ErrorCode::address_in_use,
-                    fmt::format("every port of {}-{} is in use on {}", options.ports.first, options.ports.last, host),
+                    fmt::format("every port of {}-{} is in use on {}", options.ports.first, options.ports.last,
+                                endpoint.host()),
                     "widen tcp.ports (RAILMUX_TCP_PORTS), one port for each process of this host, or end who has them");
     }
-    throw Error(ErrorCode::system, fmt::format("cannot listen on {}: {}", host, error.message()));
+    throw Error(ErrorCode::system, fmt::format("cannot listen on {}: {}", endpoint.host(), error.message()));
 }
 
 base::Result<base::FileDescriptor> start_connect(const Endpoint& source, const Endpoint& to,
@@ -107,7 +123,7 @@ base::Result<base::FileDescriptor> start_connect(const Endpoint& source, const E
         errno != EINPROGRESS) {
         error.assign(errno, boost::system::system_category());
     }
-    if (error) return Error(ErrorCode::unreachable, error.message());
+    if (error) return Error(ErrorCode::unreachable, connect_failure(error.value(), to));
     return base::FileDescriptor(socket.release());
 }
 
@@ -123,21 +139,40 @@ base::FileDescriptor accept_next(int listener, const SocketOptions& options, End
     return base::FileDescriptor(accepted);
 }
 
-std::string pending_error(int socket) {
-    int code = 0;
-    socklen_t length = sizeof code;
-    if (::getsockopt(socket, SOL_SOCKET, SO_ERROR, &code, &length) != 0) code = errno;
-    return code == 0 ? std::string() : std::string(std::strerror(code));
+std::string connect_failure(int code, const Endpoint& to) {
+    switch (code) {
+        case ECONNREFUSED: return "connection refused by " + to.text();
+        case ETIMEDOUT: return "no answer from " + to.text();
+        case ECONNRESET: return "connection reset by " + to.text();
+        case EHOSTUNREACH:
+        case ENETUNREACH: return fmt::format("no route to {} ({})", to.text(), std::strerror(code));
+        case EADDRNOTAVAIL: return fmt::format("no local port or address left towards {}", to.text());
+        case EMFILE:
+        case ENFILE: return "too many open files (ulimit -n)";
+        default: return fmt::format("connecting to {}: {}", to.text(), std::strerror(code));
+    }
 }
 
-std::string describe_socket(int socket) {
-    sockaddr_storage here{};
-    sockaddr_storage there{};
-    socklen_t here_length = sizeof here;
-    socklen_t there_length = sizeof there;
-    ::getsockname(socket, reinterpret_cast<sockaddr*>(&here), &here_length);
-    ::getpeername(socket, reinterpret_cast<sockaddr*>(&there), &there_length);
-    return Endpoint::from_sockaddr(here).text() + " - " + Endpoint::from_sockaddr(there).text();
+int pending_error(int socket) {
+    int code = 0;
+    socklen_t length = sizeof code;
+    return ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &code, &length) == 0 ? code : errno;
 }
+
+Endpoint local_end(int socket) {
+    sockaddr_storage storage{};
+    socklen_t length = sizeof storage;
+    ::getsockname(socket, reinterpret_cast<sockaddr*>(&storage), &length);
+    return Endpoint::from_sockaddr(storage);
+}
+
+Endpoint remote_end(int socket) {
+    sockaddr_storage storage{};
+    socklen_t length = sizeof storage;
+    ::getpeername(socket, reinterpret_cast<sockaddr*>(&storage), &length);
+    return Endpoint::from_sockaddr(storage);
+}
+
+std::string describe_socket(int socket) { return local_end(socket).text() + " - " + remote_end(socket).text(); }
 
 }  // namespace railmux::transports::tcp

@@ -31,18 +31,25 @@ struct Listener {
     Endpoint endpoint;  // with the port it got
 };
 
-/// Listens on the endpoint's address, on the first free port of the range. Throws Error(address_in_use, system).
-[[nodiscard]] Listener listen_on(Endpoint endpoint, const SocketOptions& options);
+/// Listens on the endpoint's address: on its port if that is given and free, else on the first free one of the range.
+/// Throws Error(address_in_use, system).
+[[nodiscard]] Listener listen_on(const Endpoint& endpoint, const SocketOptions& options);
 
 /// Starts connecting from `source` (its address; any port). The socket turns writable when it is over.
 [[nodiscard]] base::Result<base::FileDescriptor> start_connect(const Endpoint& source, const Endpoint& to,
                                                                const SocketOptions& options);
 
-/// The next connection, or none.
+/// The next connection, or none (errno).
 [[nodiscard]] base::FileDescriptor accept_next(int listener, const SocketOptions& options, Endpoint& from);
 
-/// The pending error of a socket, as text; empty when there is none.
-[[nodiscard]] std::string pending_error(int socket);
+/// "connection refused by 10.77.0.2:5000": why connecting there ended with this errno.
+[[nodiscard]] std::string connect_failure(int code, const Endpoint& to);
+
+/// The pending error of a socket, 0 when there is none.
+[[nodiscard]] int pending_error(int socket);
+/// The two ends of a connected socket.
+[[nodiscard]] Endpoint local_end(int socket);
+[[nodiscard]] Endpoint remote_end(int socket);
 
 /// "10.77.0.1:40022 - 10.77.0.2:5000".
 [[nodiscard]] std::string describe_socket(int socket);

@@ -14,23 +14,30 @@ namespace railmux::transports::tcp {
 namespace {
 
 constexpr std::string_view prefix = "tcp:";
+using Match = base::Selector::Match;
 
-bool family_allowed(const std::string& families, int family) {
-    return families == "any" || families == (family == AF_INET ? "ipv4" : "ipv6");
-}
+/// What could be a rail: an interface, or one loopback address of several.
+struct Device {
+    std::string name;  // without "tcp:"
+    Interface interface;
+
+    [[nodiscard]] std::vector<std::string> names() const { return {std::string(prefix) + name, name}; }
+    [[nodiscard]] std::vector<std::string> addresses() const {
+        std::vector<std::string> texts;
+        for (const auto& a : interface.addresses) texts.push_back(fmt::format("{}/{}", a.text(), a.prefix));
+        return texts;
+    }
+};
 
 /// Loopback addresses named one by one in the selector: each makes a rail of its own, which is how several rails can be
 /// had on a machine with neither a second network nor the right to make one.
-std::vector<std::string> loopback_aliases(const Config& config) {
-    std::vector<std::string> aliases;
-    const auto selector = config.text("tcp.interfaces");
+std::vector<InterfaceAddress> loopback_aliases(const std::string& selector) {
+    std::vector<InterfaceAddress> aliases;
     for (const auto item : base::split(selector, ',')) {
         const std::string text(base::trim(item));
-        in_addr address{};
-        if (::inet_pton(AF_INET, text.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127 &&
-            text != "127.0.0.1") {
-            aliases.push_back(text);
-        }
+        InterfaceAddress address{.prefix = 8};
+        if (::inet_pton(AF_INET, text.c_str(), &address.bytes) != 1 || address.bytes.s6_addr[0] != 127) continue;
+        if (text != "127.0.0.1") aliases.push_back(address);  // that one is the interface itself
     }
     return aliases;
 }
@@ -38,95 +45,107 @@ std::vector<std::string> loopback_aliases(const Config& config) {
 class TcpTransport final : public Transport {
 public:
     explicit TcpTransport(const Services& services)
-        : services_(services),
+        : log_(services.log),
+          options_(SocketOptions::read(services.config)),
+          families_(services.config.text("tcp.families")),
           rails_(base::Selector::parse(services.config.text("rails"))),
-          interfaces_(base::Selector::parse(services.config.text("tcp.interfaces"))) {}
+          interfaces_(base::Selector::parse(services.config.text("tcp.interfaces"))),
+          aliases_(loopback_aliases(services.config.text("tcp.interfaces"))) {}
 
     [[nodiscard]] std::string_view name() const noexcept override { return "tcp"; }
     [[nodiscard]] std::vector<RailInfo> scan() override;
     [[nodiscard]] std::unique_ptr<transports::Rail> open(const RailInfo& device) override;
 
 private:
-    [[nodiscard]] RailInfo describe(const Interface& interface) const;
-    void judge(const Interface& interface, RailInfo& info) const;
-    void refuse_unknown_names(const std::vector<Interface>& interfaces) const;
+    [[nodiscard]] std::vector<Device> devices() const;
+    [[nodiscard]] RailInfo describe(const Device& device) const;
+    void judge(const Device& device, RailInfo& info) const;
+    void refuse_unknown_names(const std::vector<Device>& devices) const;
+    [[nodiscard]] bool allowed(const InterfaceAddress& address) const;
+    [[nodiscard]] int preference(const InterfaceAddress& address) const;
+    [[nodiscard]] std::vector<Endpoint> endpoints_of(const Interface& interface) const;
 
-    Services services_;
+    base::Logger& log_;
+    SocketOptions options_;
+    std::string families_;
     base::Selector rails_;
     base::Selector interfaces_;
+    std::vector<InterfaceAddress> aliases_;
 };
 
-std::vector<RailInfo> TcpTransport::scan() {
-    const auto interfaces = list_interfaces();
-    refuse_unknown_names(interfaces);
-    std::vector<RailInfo> devices;
-    for (const auto& interface : interfaces) {
-        devices.push_back(describe(interface));
-        if (!interface.loopback || !interface.up) continue;
-        for (const auto& alias : loopback_aliases(services_.config)) {
-            auto info = devices.back();
-            info.name = std::string(prefix) + alias;
-            info.device = alias;
-            info.addresses = {alias + "/8"};
-            info.usable = true;
-            info.reason.clear();
-            info.cure.clear();
-            devices.push_back(std::move(info));
+std::vector<Device> TcpTransport::devices() const {
+    std::vector<Device> all;
+    for (auto& interface : list_interfaces()) {
+        all.push_back({interface.name, std::move(interface)});
+        if (!all.back().interface.loopback) continue;
+        const auto loopback = all.back().interface;
+        for (const auto& alias : aliases_) {
+            all.push_back({alias.text(), loopback});
+            all.back().interface.addresses = {alias};
         }
     }
-    return devices;
+    return all;
 }
 
-RailInfo TcpTransport::describe(const Interface& interface) const {
-    RailInfo info;
-    info.name = std::string(prefix) + interface.name;
-    info.transport = "tcp";
-    info.device = interface.name;
-    info.kind = interface.kind;
-    info.speed_bps = interface.speed_bps;
-    info.numa_node = interface.numa_node;
-    for (const auto& address : interface.addresses) {
-        info.addresses.push_back(fmt::format("{}/{}", address.text(), address.prefix));
+std::vector<RailInfo> TcpTransport::scan() {
+    std::vector<Device> all;
+    try {
+        all = devices();
+    } catch (const Error& error) {
+        RailInfo none;
+        none.name = none.transport = none.device = "tcp";
+        none.reason = error.what();
+        return {none};
     }
-    judge(interface, info);
+    refuse_unknown_names(all);
+    std::vector<RailInfo> infos;
+    for (const auto& device : all) infos.push_back(describe(device));
+    return infos;
+}
+
+RailInfo TcpTransport::describe(const Device& device) const {
+    RailInfo info;
+    info.name = std::string(prefix) + device.name;
+    info.transport = "tcp";
+    info.device = device.name;
+    info.kind = device.interface.kind;
+    info.speed_bps = device.interface.speed_bps;
+    info.numa_node = device.interface.numa_node;
+    info.addresses = device.addresses();
+    judge(device, info);
     return info;
 }
 
-void TcpTransport::judge(const Interface& interface, RailInfo& info) const {
-    using Match = base::Selector::Match;
-    const std::vector<std::string> names{info.name, info.device};
-    const auto by_rails = rails_.match(names, info.addresses);
-    const auto by_interfaces = interfaces_.match(names, info.addresses);
-    const auto families = services_.config.text("tcp.families");
-    const bool family_left = std::any_of(interface.addresses.begin(), interface.addresses.end(), [&](const auto& a) {
-        return !a.link_local && family_allowed(families, a.family);
-    });
+void TcpTransport::judge(const Device& device, RailInfo& info) const {
+    const auto& interface = device.interface;
+    const auto by_rails = rails_.match(device.names(), info.addresses);
+    const auto by_interfaces = interfaces_.match(device.names(), info.addresses);
+    const bool named = by_rails == Match::included_explicitly || by_interfaces == Match::included_explicitly;
+    const auto doubt = interface.doubt();
     if (by_rails == Match::excluded || by_rails == Match::unlisted) {
         info.reason = "not selected by rails";
     } else if (by_interfaces == Match::excluded || by_interfaces == Match::unlisted) {
         info.reason = "not selected by tcp.interfaces";
+    } else if (!doubt.empty() && !named) {
+        info.reason = "off by default: " + doubt;
+        info.cure = fmt::format("name it to use it: RAILMUX_TCP_INTERFACES=all,{}", device.name);
     } else if (const auto obstacle = interface.obstacle(); !obstacle.empty()) {
         info.reason = obstacle;
-    } else if (!family_left) {
-        info.reason = "it has no address of the families " + families;
+    } else if (endpoints_of(interface).empty()) {
+        info.reason = "it has no address of the families " + families_;
         info.cure = "set tcp.families (RAILMUX_TCP_FAMILIES) to any";
-    } else if (const auto doubt = interface.doubt(); !doubt.empty() && by_rails != Match::included_explicitly &&
-                                                     by_interfaces != Match::included_explicitly) {
-        info.reason = "off by default: " + doubt;
-        info.cure = fmt::format("name it to use it: RAILMUX_TCP_INTERFACES=all,{}", interface.name);
     } else {
         info.usable = true;
     }
 }
 
-void TcpTransport::refuse_unknown_names(const std::vector<Interface>& interfaces) const {
-    std::vector<std::string> known = loopback_aliases(services_.config);
+void TcpTransport::refuse_unknown_names(const std::vector<Device>& devices) const {
+    std::vector<std::string> known;
     std::vector<std::string> names;
-    for (const auto& interface : interfaces) {
-        names.push_back(interface.name);
-        known.push_back(interface.name);
-        known.push_back(std::string(prefix) + interface.name);
-        for (const auto& address : interface.addresses) known.push_back(address.text());
+    for (const auto& device : devices) {
+        names.push_back(device.name);
+        for (auto& text : device.names()) known.push_back(std::move(text));
+        for (const auto& address : device.interface.addresses) known.push_back(address.text());
     }
     const auto unknown = interfaces_.unmatched(known);
     if (unknown.empty()) return;
@@ -136,26 +155,38 @@ void TcpTransport::refuse_unknown_names(const std::vector<Interface>& interfaces
                 "this host has " + base::join(names));
 }
 
-std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
-    const auto options = SocketOptions::read(services_.config);
-    const auto families = services_.config.text("tcp.families");
-    for (const auto& interface : list_interfaces()) {
-        const bool alias = interface.loopback && device.device.starts_with("127.");
-        if (interface.name != device.device && !alias) continue;
-        std::vector<Endpoint> endpoints;
-        if (alias) {
-            Endpoint endpoint{.prefix = 8};
-            ::inet_pton(AF_INET, device.device.c_str(), &endpoint.bytes);
-            endpoints.push_back(endpoint);
-        }
+bool TcpTransport::allowed(const InterfaceAddress& address) const {
+    const bool family = families_ == "any" || families_ == (address.family == AF_INET ? "ipv4" : "ipv6");
+    return family && address.usable();
+}
+
+int TcpTransport::preference(const InterfaceAddress& address) const {
+    const std::array text{address.text()};
+    const bool named = interfaces_.match({}, text) == Match::included_explicitly ||
+                       rails_.match({}, text) == Match::included_explicitly;
+    return (named ? 2 : 0) + (address.second_choice ? 0 : 1);
+}
+
+/// One of each family: where a rail listens and connects from.
+std::vector<Endpoint> TcpTransport::endpoints_of(const Interface& interface) const {
+    std::vector<Endpoint> endpoints;
+    for (const int family : {AF_INET, AF_INET6}) {
+        const InterfaceAddress* best = nullptr;
         for (const auto& address : interface.addresses) {
-            const bool have = std::any_of(endpoints.begin(), endpoints.end(),
-                                          [&](const Endpoint& e) { return e.family == address.family; });
-            if (alias || have || address.link_local || !family_allowed(families, address.family)) continue;
-            endpoints.push_back(
-                {.family = address.family, .prefix = address.prefix, .port = 0, .bytes = address.bytes});
+            if (address.family != family || !allowed(address)) continue;
+            if (best == nullptr || preference(address) > preference(*best)) best = &address;
         }
-        return std::make_unique<Rail>(device.name, interface, std::move(endpoints), options, services_.log);
+        if (best != nullptr) endpoints.push_back({.family = family, .prefix = best->prefix, .bytes = best->bytes});
+    }
+    return endpoints;
+}
+
+std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
+    for (const auto& [name, interface] : devices()) {
+        if (name != device.device) continue;
+        const auto endpoints = endpoints_of(interface);
+        if (endpoints.empty()) throw Error(ErrorCode::no_rails, "interface " + name + " has no address left");
+        return std::make_unique<Rail>(device.name, interface, endpoints, options_, log_);
     }
     throw Error(ErrorCode::no_rails, "interface " + device.device + " has vanished");
 }

@@ -1,0 +1,37 @@
+// Paths: by which of its addresses, and how well, a rail reaches a rail elsewhere, as the kernel's routes have it.
+//
+// Threads: pure functions; each call asks the kernel anew.
+// Lifetime: values.
+#pragma once
+
+#include <string>
+
+#include "transports/tcp/address.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::transports::tcp {
+
+/// This end of a path: where the rail listens, and the interface its packets should leave by.
+struct LocalEnd {
+    const RailAddress& address;
+    const std::string& interface;
+    int interface_index = 0;
+};
+
+struct Path {
+    Reachability how;
+    bool found = false;  // a pair of one family; else from and to mean nothing
+    Endpoint from;
+    Endpoint to;
+};
+
+/// The best of all pairs of endpoints. A pair may be found and yet reach never.
+[[nodiscard]] Path best_path(const LocalEnd& here, const RailAddress& there);
+
+/// Whether the kernel keeps packets between the two on this host.
+[[nodiscard]] bool stays_on_host(const Endpoint& from, const Endpoint& to);
+
+/// The commands after which packets from `source` leave by its own interface although another is in the same subnet.
+[[nodiscard]] std::string same_subnet_cure(const Endpoint& source, const std::string& interface, int interface_index);
+
+}  // namespace railmux::transports::tcp
