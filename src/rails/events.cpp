@@ -108,7 +108,7 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
     const auto peer = link.peer;
     auto& known = peers_[peer];
     auto& talk = *known.talk;
-    if (header.type == FrameType::proof) return false;
+    if (header.type == FrameType::proof) return true;  // once more: it proves nothing new and harms nothing
     const bool ack_now = (header.flags & frame_flag::ack_now) != 0;
     ++talk.owed;
     owe_ack(peer, talk, ack_now ? 0 : now + options_.ack_delay);
@@ -168,6 +168,9 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
         end_session(peer, known.epoch, ErrorCode::peer_left);
         return;
     }
+    // An acknowledgement, or credit, may have died with the link, while what it was for came over another one.
+    known.talk->owed = std::max(known.talk->owed, 1U);
+    owe_ack(peer, *known.talk, now);
     reroute(peer, slot, now);
     upper_.on_link_lost(peer, rail);
 }

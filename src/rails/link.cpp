@@ -34,9 +34,14 @@ void LinkTable::remove(Link& link) {
 
 Link* LinkTable::find(std::uint32_t rail, transports::LinkId id) noexcept {
     const auto& index = by_rail_[rail];
-    if (id.index >= index.size() || index[id.index] == no_link) return nullptr;
-    Link& link = links_[index[id.index]];
-    return link.id == id && link.state != LinkState::free ? &link : nullptr;
+    if (id.index < index.size() && index[id.index] != no_link && links_[index[id.index]].id == id) {
+        return &links_[index[id.index]];
+    }
+    // A rail may give the index to a new link before the old one's last events have been polled. That is rare.
+    for (auto& link : links_) {
+        if (link.state != LinkState::free && link.rail == rail && link.id == id) return &link;
+    }
+    return nullptr;
 }
 
 }  // namespace railmux::rails

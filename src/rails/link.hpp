@@ -37,6 +37,7 @@ struct Link {
     LinkState state = LinkState::free;
     bool initiated = false;  // by us
     bool dirty = false;      // listed for posting
+    bool refused = false;    // the rail took less than it was offered last time
     bool leaving = false;    // the other side said that it closes the link
     std::uint32_t peer = no_peer;
     base::Nanoseconds since = 0;  // of its state

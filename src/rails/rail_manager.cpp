@@ -215,7 +215,7 @@ void RailManager::close() {
         if (link.state == LinkState::closing) return;
         if (link.state == LinkState::live) {
             enqueue(link, closing_frame(), 0);
-            post_outbox(link);
+            static_cast<void>(post_outbox(link));
             detach(link);
         }
         rails_[link.rail].rail->disconnect(link.id);

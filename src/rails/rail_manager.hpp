@@ -146,7 +146,7 @@ private:
     void enqueue(Link& link, Frame* frame, base::Nanoseconds now);
     void feed_bulk(Link& link, base::Nanoseconds now);
     void mark_dirty(Link& link);
-    void post_outbox(Link& link);
+    [[nodiscard]] bool post_outbox(Link& link);  // false: the rail refused some
     void empty_outbox(Link& link);
     void account_posted(Link& link, std::size_t works);
     void reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now);

@@ -97,20 +97,20 @@ void RailManager::feed_bulk(Link& link, base::Nanoseconds now) {
 }
 
 void RailManager::flush() {
-    for (std::size_t i = 0; i < dirty_.size(); ++i) {
-        Link& link = links_.at(dirty_[i]);
-        link.dirty = false;
-        if (link.state == LinkState::live) post_outbox(link);
-    }
-    dirty_.clear();
+    std::erase_if(dirty_, [&](std::uint32_t slot) {
+        Link& link = links_.at(slot);
+        link.dirty = link.state == LinkState::live && !post_outbox(link);
+        return !link.dirty;  // what was refused is offered again after the next poll
+    });
 }
 
-void RailManager::post_outbox(Link& link) {
+bool RailManager::post_outbox(Link& link) {
     auto& talk = *peers_[link.peer].talk;
     auto& rail = *rails_[link.rail].rail;
     while (!link.outbox.empty()) {
         std::size_t count = 0;
-        for (Frame* frame = link.outbox.front(); frame != nullptr && count + 2 <= batch; frame = frame->next) {
+        const auto most = link.refused ? 2 : batch;  // try the door before lining up a crowd
+        for (Frame* frame = link.outbox.front(); frame != nullptr && count + 2 <= most; frame = frame->next) {
             const auto cookie = reinterpret_cast<std::uint64_t>(frame);
             if (frame->posted == 0 && frame->piece_count > 0) {
                 works_[count++] = {.op = Op::put,
@@ -132,8 +132,10 @@ void RailManager::post_outbox(Link& link) {
             talk.owed = 0;
             talk.reported_here = talk.consumed_here;
         }
-        if (taken < count) return;  // the next `done` of this link tries again
+        link.refused = taken < count;
+        if (link.refused) return false;
     }
+    return true;
 }
 
 void RailManager::account_posted(Link& link, std::size_t works) {
@@ -158,7 +160,6 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
     auto& frame = *reinterpret_cast<Frame*>(event.cookie);  // only what post_outbox posted comes back
     --frame.undone;
     if (link == nullptr) return;
-    if (!link->outbox.empty()) mark_dirty(*link);
     if (frame.undone > 0 || frame.queued) return;
     link->queued_bytes -= wire_bytes(frame);
     const bool bulk = frame.piece_count > 0;

@@ -6,7 +6,8 @@
 // that rail. Work descriptors and segment lists are read during post only; the bytes they name until `done`.
 //
 // The rules, which the contract suite checks on every transport:
-//  1. post takes a prefix of the works and returns its length. A short post is the whole flow control; it is not an error.
+//  1. post takes a prefix of the works and returns its length. A short post is the whole flow control; it is not an error:
+//     what was refused may be offered again after the next poll, whatever that brings.
 //     A transport queues nothing beyond `info().tx_depth` works a link: the only backlog is the one the scheduler sees.
 //  2. Every accepted work yields exactly one `done` event, and only from poll, never inside post. `done` means the buffer
 //     is the caller's again, not that anything was delivered.

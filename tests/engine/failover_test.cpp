@@ -1,0 +1,139 @@
+// Failover: whatever dies, at whatever moment, every message arrives once, whole, and in order.
+#include "engine/sim_pair.hpp"
+
+#include "engine/pair.hpp"
+
+using namespace railmux;
+using test::FaultyTransport;
+using test::pattern;
+using test::SimPair;
+
+namespace {
+
+// Empty, tiny, eager, the largest eager, rendezvous in one fragment, rendezvous striped over both rails.
+constexpr std::array<std::size_t, 6> sizes = {0, 8, 3000, 16384, 60'000, 900'000};
+constexpr int rounds = 3;
+
+/// Both sides send each other every size, all with one tag, so that only order tells the messages apart.
+void exchange(SimPair& pair) {
+    struct Half {
+        messaging::Engine& from;
+        messaging::Engine& to;
+        Peer receiver;
+        Peer sender;
+        std::vector<std::vector<std::byte>> data{};
+        std::vector<std::vector<std::byte>> got{};
+        std::vector<Request> sends{};
+        std::vector<Request> receives{};
+        std::size_t ended = 0;
+    };
+    std::array halves{Half{*pair.a, *pair.b, pair.to_b, pair.to_a}, Half{*pair.b, *pair.a, pair.to_a, pair.to_b}};
+    unsigned seed = 1;
+    for (auto& half : halves) {
+        for (int i = 0; i < rounds; ++i) {
+            for (const auto bytes : sizes) {
+                half.data.push_back(pattern(bytes, ++seed));
+                half.got.emplace_back(bytes);
+            }
+        }
+        for (auto& data : half.data) {
+            const ConstBuffer buffer(data);
+            half.sends.push_back(half.from.isend(half.receiver, 7, {&buffer, 1}, nullptr));
+        }
+    }
+    for (auto& half : halves) {
+        for (auto& got : half.got) {
+            const MutableBuffer buffer(got);
+            half.receives.push_back(half.to.irecv(half.sender, 7, {&buffer, 1}, nullptr));
+        }
+    }
+    pair.until([&] {
+        bool all = true;
+        for (auto& half : halves) {
+            for (auto* requests : {&half.sends, &half.receives}) {
+                auto& engine = requests == &half.sends ? half.from : half.to;
+                for (auto& request : *requests) {
+                    if (!request.active()) continue;
+                    const auto status = engine.test(request);
+                    if (status) REQUIRE(status->ok());
+                    all = all && status;
+                }
+            }
+        }
+        return all;
+    });
+    for (auto& half : halves) CHECK(half.got == half.data);
+}
+
+/// The steps each rail takes in an exchange without faults.
+std::uint64_t steps_without_faults(const std::string& host, const std::string& device) {
+    SimPair pair;
+    exchange(pair);
+    return (host == "a" ? pair.rails_a : pair.rails_b)->rails.at(device)->steps();
+}
+
+}  // namespace
+
+TEST_CASE("failover: two rails that overtake each other", "[engine]") {
+    SimPair pair;
+    exchange(pair);
+}
+
+TEST_CASE("failover: a link killed at each step of an exchange", "[engine]") {
+    const auto* device = GENERATE("eth0", "eth1");
+    const auto steps = steps_without_faults("a", device);
+    REQUIRE(steps > 20);
+    for (std::uint64_t n = 1; n <= steps; ++n) {
+        const auto plan = "kill_link@" + std::to_string(n);
+        INFO(device << " " << plan);
+        SimPair pair({{std::string("a/") + device, transports::FaultPlan::parse(plan)}});
+        exchange(pair);
+    }
+}
+
+TEST_CASE("failover: a work killed on the way, at each work", "[engine]") {
+    const auto steps = steps_without_faults("b", "eth0");
+    for (std::uint64_t n = 1; n <= steps / 2; ++n) {
+        const auto plan = "kill_work@" + std::to_string(n);
+        INFO(plan);
+        SimPair pair({{"b/eth0", transports::FaultPlan::parse(plan)}});
+        exchange(pair);
+    }
+}
+
+TEST_CASE("failover: random faults on every rail", "[engine]") {
+    const std::string faults =
+        GENERATE(",refuse=30%", ",duplicate=30%", ",delay=30%:9", ",kill_link=1%,delay=5%:3",
+                 ",kill_link=3%,refuse=20%,delay=10%:5,duplicate=10%", ",kill_work=2%,delay_work=10%:5,duplicate=10%");
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+        FaultyTransport::Plans plans;
+        std::string said;
+        for (const char* rail : {"a/eth0", "a/eth1", "b/eth0", "b/eth1"}) {
+            plans[rail] = transports::FaultPlan::parse("seed=" + std::to_string(seed * 4 + plans.size()) +
+                                                       faults);
+            said += std::string(rail) + ":" + plans[rail].text() + " ";
+        }
+        INFO(said);
+        SimPair pair(plans, seed);
+        exchange(pair);
+    }
+}
+
+TEST_CASE("failover: the only rail is cut and comes back", "[engine]") {
+    SimPair pair({}, 1, 1);
+    exchange(pair);
+    pair.fabric.cut("a/eth0", "b/eth0", test::sim::Cut::loud);
+    const auto data = pattern(50'000);
+    std::vector<std::byte> got(data.size());
+    const ConstBuffer out(data);
+    const MutableBuffer in(got);
+    auto send = pair.a->isend(pair.to_b, 1, {&out, 1}, nullptr);
+    auto receive = pair.b->irecv(pair.to_a, 1, {&in, 1}, nullptr);
+    const auto cut_until = pair.fabric.now() + 2 * base::second;
+    pair.until([&] { return pair.fabric.now() >= cut_until; });
+    CHECK(!pair.b->test(receive));
+    pair.fabric.restore("a/eth0", "b/eth0");
+    pair.until([&] { return pair.b->test(receive).has_value(); });
+    pair.until([&] { return pair.a->test(send).has_value(); });
+    CHECK(got == data);
+}
