@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include <railmux/assessment.hpp>
 #include <railmux/config.hpp>
 #include <railmux/message.hpp>
 #include <railmux/request.hpp>
@@ -107,6 +108,15 @@ public:
     bool progress();
     /// Waits until everything sent has been received by its peer. False when the time is over.
     bool flush(std::chrono::nanoseconds timeout);
+
+    // --- Models ------------------------------------------------------------------------------------------------------
+
+    /// The model of each link to the peer, as used now; empty before the first message.
+    [[nodiscard]] std::vector<LinkModel> models(Peer peer) const;
+    /// Measures the links to the peer over the selected rails in full, one after the other, connecting if need be. The
+    /// peer must progress meanwhile. Throws Error (invalid_argument; or why there is no link).
+    [[nodiscard]] std::vector<LinkAssessment> assess(Peer peer, std::string_view rails = "all",
+                                                     const AssessOptions& options = {});
 
     // --- What goes on ------------------------------------------------------------------------------------------------
 

@@ -26,8 +26,10 @@ constexpr std::uint64_t most_ranks = 1u << 24;
 constexpr auto table = std::to_array<ParameterSpec>({
     // name, type, unit, default, help; then choices, or the smallest and the largest value
     {"rails", selector, "", "all", "rails to use, e.g. tcp:eth*,^tcp:eth3"},
-    {"policy", choice, "", "weighted_round_robin", "how messages are spread over rails",
-        "fixed|round_robin|weighted_round_robin"},
+    {"policy", choice, "", "vft", "how messages are spread over rails",
+        "vft|wfq|weighted_round_robin|round_robin|fixed"},
+    {"probe", choice, "", "shared", "measuring links as they come up: each one, one of a kind, or none",
+        "full|shared|off"},
     {"thread_level", choice, "", "single", "who may call a context: one thread, one at a time, or any",
         "single|serialized|multiple"},
 

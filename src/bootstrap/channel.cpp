@@ -26,6 +26,14 @@ void Channel::fail(ErrorCode code, std::string text) {
     failure_text_ = std::move(text);
 }
 
+std::string_view Channel::failure_cure() const noexcept {
+    switch (failure_) {
+        case ErrorCode::wrong_key: return "give both sides the same job.key (RAILMUX_JOB_KEY)";
+        case ErrorCode::wrong_version: return "use one release of railmux on both sides";
+        default: return "is that the port of a railmux process?";
+    }
+}
+
 void Channel::write_greeting() {
     base::Writer out;
     out.append(bytes_of(magic)).write(channel_version).write(std::uint16_t{0}).append(own_nonce_);

@@ -60,6 +60,7 @@ public:
     [[nodiscard]] State state() const noexcept { return state_; }
     [[nodiscard]] ErrorCode failure() const noexcept { return failure_; }
     [[nodiscard]] const std::string& failure_text() const noexcept { return failure_text_; }
+    [[nodiscard]] std::string_view failure_cure() const noexcept;
 
     /// What is to be sent to the other side; the caller erases what it has sent.
     [[nodiscard]] std::vector<std::byte>& output() noexcept { return output_; }

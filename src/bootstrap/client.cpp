@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 
 #include "base/text.hpp"
 #include "bootstrap/endpoint.hpp"
@@ -33,12 +36,11 @@ bool pump_until(Connection& connection, base::Nanoseconds deadline, Over over) {
     const auto& channel = connection.channel;
     if (channel.failure() == ErrorCode::wrong_key) {
         throw Error(ErrorCode::wrong_key, fmt::format("{} refused: the job keys differ", where),
-                    "give both sides the same job.key (RAILMUX_JOB_KEY)");
+                    std::string(channel.failure_cure()));
     }
     if (channel.failure() != ErrorCode::ok) {
         throw Error(channel.failure(), fmt::format("{}: {}", where, channel.failure_text()),
-                    channel.failure() == ErrorCode::wrong_version ? "use one release of railmux on both sides"
-                                                                  : "is that the port of a railmux process?");
+                    std::string(channel.failure_cure()));
     }
     throw Error(ErrorCode::unreachable,
                 connection.lost ? fmt::format("{} closed the connection during the greeting", where)
@@ -57,16 +59,61 @@ Connection open_channel(std::string_view where, std::string_view key, base::Nano
     return connection;
 }
 
+Knock::Knock(std::string_view where, std::span<const std::byte> own, std::string_view key, base::Nanoseconds deadline)
+    : where_(where),
+      deadline_(deadline),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      reaching_(where, deadline),
+      connection_{.socket = {}, .channel = Channel(Channel::Role::client, key)} {
+    if (!epoll_.valid()) {
+        throw Error(ErrorCode::system, std::string("no descriptor to wait on: ") + std::strerror(errno),
+                    "raise ulimit -n");
+    }
+    connection_.channel.send(MessageType::contact, 0, own);
+}
+
+std::optional<std::vector<std::byte>> Knock::poll(base::Nanoseconds now) {
+    auto& channel = connection_.channel;
+    if (!connection_.socket.valid()) {
+        connection_.socket = reaching_.poll(now);
+        if (!connection_.socket.valid()) {
+            watch(reaching_.descriptor(), false, true);
+            return std::nullopt;
+        }
+    }
+    connection_.pump();
+    if (!channel.inbox().empty() && channel.inbox().front().type == MessageType::contact) {
+        return std::move(channel.inbox().front().bytes);
+    }
+    const bool over = connection_.lost || channel.state() == Channel::State::failed || !channel.inbox().empty();
+    if (over || now >= deadline_) throw_failure(where_, connection_);
+    watch(connection_.socket.get(), true, !channel.output().empty());
+    return std::nullopt;
+}
+
+base::Nanoseconds Knock::wake() const noexcept {
+    return connection_.socket.valid() ? deadline_ : std::min(deadline_, reaching_.wake());
+}
+
+void Knock::watch(int descriptor, bool input, bool output) {
+    if (descriptor < 0) return;
+    epoll_event event{};
+    event.events = (input ? EPOLLIN : 0U) | (output ? EPOLLOUT : 0U);
+    if (::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event) != 0) {
+        ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event);
+    }
+}
+
 std::vector<std::byte> exchange_contact(std::string_view where, std::span<const std::byte> own, std::string_view key,
                                         base::Nanoseconds deadline) {
-    auto connection = open_channel(where, key, deadline);
-    auto& channel = connection.channel;
-    channel.send(MessageType::contact, 0, own);
-    if (!pump_until(connection, deadline, [&] { return !channel.inbox().empty(); }) ||
-        channel.inbox().front().type != MessageType::contact) {
-        throw_failure(where, connection);
+    Knock knock(where, own, key, deadline);
+    while (true) {
+        const auto now = base::now_ns();
+        if (auto answer = knock.poll(now)) return std::move(*answer);
+        pollfd wait{knock.descriptor(), POLLIN, 0};
+        const auto left = (knock.wake() - now) / base::millisecond + 1;
+        ::poll(&wait, 1, static_cast<int>(std::clamp<base::Nanoseconds>(left, 1, 1'000'000)));
     }
-    return std::move(channel.inbox().front().bytes);
 }
 
 std::optional<Job> Job::read(const Config& config) {

@@ -15,11 +15,38 @@
 
 #include "base/clock.hpp"
 #include "bootstrap/connection.hpp"
+#include "bootstrap/endpoint.hpp"
 
 namespace railmux::bootstrap {
 
 /// Connects and finishes the handshake. Throws Error(unreachable, wrong_key, wrong_version, protocol).
 [[nodiscard]] Connection open_channel(std::string_view where, std::string_view key, base::Nanoseconds deadline);
+
+/// Knocks at the process that listens at `where`: gives it our address and takes its own, without blocking.
+class Knock {
+public:
+    /// Resolves the name, which may block. Throws Error(unreachable, invalid_argument).
+    Knock(std::string_view where, std::span<const std::byte> own, std::string_view key, base::Nanoseconds deadline);
+
+    /// Moves on; the other side's address when it has come. Throws as open_channel.
+    [[nodiscard]] std::optional<std::vector<std::byte>> poll(base::Nanoseconds now);
+    /// What turns readable when poll has something to do, and when to poll at the latest.
+    [[nodiscard]] int descriptor() const noexcept { return epoll_.get(); }
+    [[nodiscard]] base::Nanoseconds wake() const noexcept;
+    [[nodiscard]] const std::string& where() const noexcept { return where_; }
+    [[nodiscard]] base::Nanoseconds deadline() const noexcept { return deadline_; }
+    /// Once, when it takes more than a moment: what stands in the way.
+    [[nodiscard]] std::string take_trouble() { return reaching_.take_trouble(); }
+
+private:
+    void watch(int descriptor, bool input, bool output);
+
+    std::string where_;
+    base::Nanoseconds deadline_;
+    base::FileDescriptor epoll_;
+    Reaching reaching_;
+    Connection connection_;  // has a socket once that is connected
+};
 
 /// Gives our address to the process that listens at `where` and returns its own. Throws as open_channel.
 [[nodiscard]] std::vector<std::byte> exchange_contact(std::string_view where, std::span<const std::byte> own,

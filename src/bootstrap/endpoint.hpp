@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +32,29 @@ struct ListeningSocket {
 /// Listens; without a host on every address of both families. Throws Error(address_in_use, permission,
 /// invalid_argument).
 [[nodiscard]] std::vector<ListeningSocket> listen_at(std::string_view where);
+
+/// A place being reached, without blocking: every address it has, one after the other, and again while somebody may yet
+/// come to listen there.
+class Reaching {
+public:
+    /// Resolves the name, which may block. Throws Error(unreachable, invalid_argument).
+    Reaching(std::string_view where, base::Nanoseconds deadline);
+    ~Reaching();
+    Reaching(const Reaching&) = delete;
+    Reaching& operator=(const Reaching&) = delete;
+
+    /// Moves on; a connected, non-blocking socket, or an invalid one while there is none. Throws Error(unreachable).
+    [[nodiscard]] base::FileDescriptor poll(base::Nanoseconds now);
+    /// What turns writable when poll has something to do (-1: nothing does), and when to poll at the latest.
+    [[nodiscard]] int descriptor() const noexcept;
+    [[nodiscard]] base::Nanoseconds wake() const noexcept;
+    /// Once, when it takes more than a moment: what stands in the way.
+    [[nodiscard]] std::string take_trouble();
+
+private:
+    struct Parts;
+    std::unique_ptr<Parts> parts_;
+};
 
 /// A connected, non-blocking socket to the first address of `where` that answers before `deadline`. What may come to
 /// life yet (nobody listens, no answer) is tried again, so that the two sides may start in any order; what cannot work

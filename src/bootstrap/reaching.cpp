@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include <railmux/error.hpp>
 
@@ -17,7 +18,8 @@ namespace railmux::bootstrap {
 namespace {
 
 constexpr base::Nanoseconds retry_pause = 20 * base::millisecond;
-constexpr base::Nanoseconds address_limit = 2 * base::second;  // for one of several that says nothing
+constexpr base::Nanoseconds quiet_time = 200 * base::millisecond;  // two sides started at once need not be told
+constexpr base::Nanoseconds address_limit = 2 * base::second;      // for one of several that says nothing
 
 struct Target {
     sockaddr_storage address{};
@@ -68,21 +70,21 @@ bool met_itself(int socket) {
     return true;
 }
 
-/// One attempt; 0 when connected, the error otherwise.
-int try_connect(const Target& to, base::FileDescriptor& socket, base::Nanoseconds deadline) {
+/// Starts an attempt: 0 when connected at once, EINPROGRESS while it is under way, else the error.
+int begin(const Target& to, base::FileDescriptor& socket) {
     socket.reset(::socket(to.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!socket.valid()) return errno;
-    if (::connect(socket.get(), to.get(), to.length) != 0) {
-        if (errno != EINPROGRESS) return errno;
-        pollfd wait{socket.get(), POLLOUT, 0};
-        const auto left = std::clamp<base::Nanoseconds>((deadline - base::now_ns()) / base::millisecond, 1, 1'000'000);
-        if (::poll(&wait, 1, static_cast<int>(left)) <= 0) return ETIMEDOUT;
-        int error = 0;
-        socklen_t size = sizeof error;
-        ::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-        if (error != 0) return error;
-    }
-    return met_itself(socket.get()) ? ECONNREFUSED : 0;
+    return ::connect(socket.get(), to.get(), to.length) == 0 ? 0 : errno;
+}
+
+/// What has become of it.
+int outcome(int socket) {
+    pollfd look{socket, POLLOUT, 0};
+    if (::poll(&look, 1, 0) <= 0) return EINPROGRESS;
+    int error = 0;
+    socklen_t size = sizeof error;
+    ::getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &size);
+    return error;
 }
 
 bool may_come_yet(int error, const Target& target) {
@@ -92,26 +94,92 @@ bool may_come_yet(int error, const Target& target) {
 
 }  // namespace
 
-base::FileDescriptor connect_to(std::string_view where, base::Nanoseconds deadline) {
-    const auto targets = targets_of(where);
-    base::FileDescriptor socket;
-    std::vector<std::string> causes;
-    for (bool again = true; again;) {
-        again = false;
-        causes.clear();
-        for (const auto& target : targets) {
-            const auto limit = targets.size() > 1 ? std::min(deadline, base::now_ns() + address_limit) : deadline;
-            const int error = try_connect(target, socket, limit);
-            if (error == 0) return socket;
-            again = again || may_come_yet(error, target);
-            const auto* cause = std::strerror(error);
-            if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.emplace_back(cause);
+struct Reaching::Parts {
+    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+
+    std::string where;
+    base::Nanoseconds deadline = 0;
+    std::vector<Target> targets;
+    std::size_t at = 0;
+    base::FileDescriptor socket;      // of the attempt under way
+    base::Nanoseconds limit = 0;      // its time
+    base::Nanoseconds resume = 0;     // no attempt before
+    bool again = false;               // one of this round's failures may be over soon
+    base::Nanoseconds told_at = 0;    // when whoever waits is told why
+    std::vector<std::string> causes;  // of this round
+    std::string trouble;
+
+    [[nodiscard]] std::string summary() const { return fmt::format("{}", fmt::join(causes, "; ")); }
+
+    int attempt(base::Nanoseconds now) {
+        int error = 0;
+        if (!socket.valid()) {
+            if (at == 0) causes.clear();
+            limit = targets.size() > 1 ? std::min(deadline, now + address_limit) : deadline;
+            error = begin(targets[at], socket);
+        } else {
+            error = outcome(socket.get());
+            if (error == EINPROGRESS && now >= limit) error = ETIMEDOUT;
         }
-        if (base::now_ns() + retry_pause >= deadline) break;
-        if (again) ::poll(nullptr, 0, static_cast<int>(retry_pause / base::millisecond));
+        return error == 0 && met_itself(socket.get()) ? ECONNREFUSED : error;
     }
-    throw Error(ErrorCode::unreachable, fmt::format("{} cannot be reached: {}", where, fmt::join(causes, "; ")),
-                "is the other side started with --listen, and does no firewall stand between?");
+
+    void failed(int error, base::Nanoseconds now) {
+        socket.reset();
+        again = may_come_yet(error, targets[at]) || again;
+        const auto* cause = std::strerror(error);
+        if (std::find(causes.begin(), causes.end(), cause) == causes.end()) causes.emplace_back(cause);
+        at = (at + 1) % targets.size();
+        if (at != 0) return;
+        if (!again || now + retry_pause >= deadline) {
+            throw Error(ErrorCode::unreachable, fmt::format("{} cannot be reached: {}", where, summary()),
+                        "is the other side started with --listen, and does no firewall stand between?");
+        }
+        again = false;
+        resume = now + retry_pause;
+    }
+};
+
+Reaching::Reaching(std::string_view where, base::Nanoseconds deadline) : parts_(std::make_unique<Parts>()) {
+    parts_->where = where;
+    parts_->deadline = deadline;
+    parts_->targets = targets_of(where);
+    parts_->told_at = base::now_ns() + quiet_time;
+}
+
+Reaching::~Reaching() = default;
+
+base::FileDescriptor Reaching::poll(base::Nanoseconds now) {
+    while (now >= parts_->resume) {
+        const int error = parts_->attempt(now);
+        if (error == 0) return std::move(parts_->socket);
+        if (error == EINPROGRESS) break;
+        parts_->failed(error, now);
+    }
+    if (now >= parts_->told_at) {
+        parts_->trouble = parts_->causes.empty() ? "no answer yet" : parts_->summary();
+        parts_->told_at = Parts::never;
+    }
+    return {};
+}
+
+int Reaching::descriptor() const noexcept { return parts_->socket.get(); }
+
+base::Nanoseconds Reaching::wake() const noexcept {
+    return std::min(parts_->told_at, parts_->socket.valid() ? parts_->limit : parts_->resume);
+}
+
+std::string Reaching::take_trouble() { return std::exchange(parts_->trouble, {}); }
+
+base::FileDescriptor connect_to(std::string_view where, base::Nanoseconds deadline) {
+    Reaching reaching(where, deadline);
+    while (true) {
+        const auto now = base::now_ns();
+        if (auto socket = reaching.poll(now); socket.valid()) return socket;
+        pollfd wait{reaching.descriptor(), POLLOUT, 0};
+        const auto left = (reaching.wake() - now) / base::millisecond + 1;
+        ::poll(&wait, 1, static_cast<int>(std::clamp<base::Nanoseconds>(left, 1, 1'000'000)));
+    }
 }
 
 }  // namespace railmux::bootstrap

@@ -129,7 +129,10 @@ void Server::serve(Connection& connection, const OnMessage& on_message, const On
     if (connection.lost || channel.state() == Channel::State::failed) {
         if (on_lost && channel.state() != Channel::State::greeting) on_lost(connection);
         const bool early = channel.state() == Channel::State::greeting;
-        close(connection, early ? "it ended before its greeting was complete" : channel.failure_text());
+        const bool ours = channel.failure() == ErrorCode::wrong_key || channel.failure() == ErrorCode::wrong_version;
+        auto cause = early ? std::string("it ended before its greeting was complete") : channel.failure_text();
+        if (ours) cause.append("; ").append(channel.failure_cure());
+        close(connection, cause);
         return;
     }
     watch(connection.socket.get(), connection.number, true, !channel.output().empty());

@@ -15,8 +15,11 @@ void throw_if_failed(const Status& status, std::string_view what, messaging::Eng
     auto text = fmt::format("{} {} failed: {}", what, whom, to_string(status.code));
     if (status.peer.valid()) {
         if (const auto causes = engine.failure(status.peer); !causes.empty()) text += "\n" + causes;
+        if (text.ends_with('\n')) text.pop_back();
     }
-    throw Error(status.code, text);
+    const bool lost = status.code == ErrorCode::unreachable || status.code == ErrorCode::peer_lost;
+    throw Error(status.code, text,
+                lost ? "`railmux info` on both hosts shows their rails, and why others are off" : "");
 }
 
 }  // namespace
@@ -83,6 +86,10 @@ ErrorCode Context::wait_all(std::span<Request> requests, std::span<Status> statu
 }
 bool Context::progress() { return engine_->progress(); }
 bool Context::flush(std::chrono::nanoseconds timeout) { return engine_->flush(timeout); }
+std::vector<LinkModel> Context::models(Peer peer) const { return engine_->models(peer); }
+std::vector<LinkAssessment> Context::assess(Peer peer, std::string_view rails, const AssessOptions& options) {
+    return engine_->assess(peer, rails, options);
+}
 std::vector<RailInfo> Context::rails() const { return engine_->rails(); }
 std::vector<RailTraffic> Context::traffic() const { return engine_->traffic(); }
 std::string Context::report() const { return engine_->report(); }
@@ -120,6 +127,7 @@ std::vector<RailInfo> scan_rails(const Config& config) {
     for (const auto& transport : transports::builtin_transports({config, log})) {
         for (auto& device : transport->scan()) all.push_back(std::move(device));
     }
+    rails::refuse_unknown(base::Selector::parse(config.text("rails")), all);
     return all;
 }
 

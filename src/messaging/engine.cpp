@@ -22,12 +22,16 @@ std::string log_prefix(const Config& config) {
                                              : fmt::format("railmux[{}]: ", config.number("job.rank"));
 }
 
-rails::RailManager::Options manager_options(const Config& config, const Membership& membership) {
+rails::RailManager::Options manager_options(const Config& config, const Membership& membership, Clock clock) {
     rails::RailManager::Options options;
     options.connector.self = {.instance = base::random_u64() | 1,
                               .rank = membership.in_job() ? membership.rank() : rails::no_rank};
     options.connector.key = rails::make_job_key(membership.job(), membership.key());
     options.connector.pair_limit = static_cast<base::Nanoseconds>(config.number("connect.timeout"));
+    options.assessor.probe = config.text("probe") != "off";
+    options.assessor.share = config.text("probe") != "full";
+    options.assessor.clock = clock;
+    options.fragment = config.number("fragment.size");
     options.patience = static_cast<base::Nanoseconds>(config.number("connect.patience"));
     options.ack_delay = static_cast<base::Nanoseconds>(config.number("ack.delay"));
     options.credit_report = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit / 4);
@@ -38,7 +42,6 @@ Sender::Options sender_options(const Config& config) {
     Sender::Options options;
     options.eager_max = config.number("eager.max");
     options.eager_window = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit);
-    options.fragment = config.number("fragment.size");
     return options;
 }
 
@@ -54,9 +57,10 @@ Engine::Engine(const Config& config, Parts parts)
       multiple_(config.text("thread_level") == "multiple"),
       spin_(static_cast<base::Nanoseconds>(config.number("progress.spin"))),
       membership_(config_, log_),
-      rail_set_(parts.transports.empty() ? builtin(config_, log_) : std::move(parts.transports), log_),
+      rail_set_(parts.transports.empty() ? builtin(config_, log_) : std::move(parts.transports),
+                base::Selector::parse(config.text("rails")), log_),
       policy_(sched::make_policy(config.text("policy"), rail_set_.size())),
-      rails_(manager_options(config, membership_), rail_set_, *policy_, *this, log_),
+      rails_(manager_options(config, membership_, clock_), rail_set_, *policy_, *this, log_),
       sender_(sender_options(config), operations_, rails_),
       receiver_(operations_, rails_) {
     for (const auto& warning : config_.warnings()) log_.warning("{}", warning);
@@ -112,7 +116,7 @@ void Engine::flush_burst(std::size_t bytes) {
 
 void Engine::flush_deferred() {
     if (!deferred_) return;
-    rails_.flush();
+    rails_.flush(now_);
     last_post_ = now_;
     deferred_ = false;
     deferred_bytes_ = 0;
@@ -144,7 +148,7 @@ Request Engine::irecv(Message& message, MutableBuffer buffer, Completion done) {
     now_ = now();
     receiver_.receive(*static_cast<Arrived*>(message.handle_), operation, now_);
     message.engine_ = nullptr;
-    rails_.flush();
+    rails_.flush(now_);
     return {*this, slot};
 }
 
@@ -203,8 +207,12 @@ void Engine::on_released(std::uint32_t, const rails::Frame& frame) { sender_.bul
 
 void Engine::on_sendable(std::uint32_t peer) { sender_.resume(peer, now_); }
 
-rails::Frame* Engine::next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) {
-    return sender_.next_bulk(peer, rail, remote_rail);
+rails::Frame* Engine::next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, std::uint64_t most) {
+    return sender_.next_bulk(peer, rail, remote_rail, most);
+}
+
+std::uint64_t Engine::bulk_left(std::uint32_t peer, std::uint8_t remote_rail) {
+    return sender_.bulk_left(peer, remote_rail);
 }
 
 void Engine::on_link_lost(std::uint32_t peer, std::uint32_t rail) { sender_.link_lost(peer, rail, now_); }

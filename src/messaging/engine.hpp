@@ -15,8 +15,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <railmux/assessment.hpp>
 #include <railmux/context.hpp>
 
 #include "base/clock.hpp"
@@ -31,12 +33,13 @@
 namespace railmux::messaging {
 
 using Clock = base::Nanoseconds (*)();
-using Transports = std::vector<std::unique_ptr<transports::Transport>>;
+using rails::Transports;
 
 class Engine final : private rails::Upper {
 public:
     /// With the transports built in and the real clock.
     explicit Engine(const Config& config);
+    static constexpr base::Nanoseconds never_ends = base::Nanoseconds{1} << 62;
     /// With other transports and another clock, for tests. The transports were made with `services`.
     struct Parts {
         Transports transports;
@@ -75,6 +78,10 @@ public:
     bool progress();
     bool flush(std::chrono::nanoseconds timeout);
 
+    // --- Models (assess.cpp) -----------------------------------------------------------------------------------------
+    [[nodiscard]] std::vector<LinkModel> models(Peer peer);
+    [[nodiscard]] std::vector<LinkAssessment> assess(Peer peer, std::string_view rails, const AssessOptions& options);
+
     // --- What goes on (report.cpp) -----------------------------------------------------------------------------------
     [[nodiscard]] std::vector<RailInfo> rails();
     [[nodiscard]] std::vector<RailTraffic> traffic();
@@ -85,7 +92,9 @@ private:
     bool on_frame(std::uint32_t peer, const rails::FrameHeader& header, std::span<const std::byte> body) override;
     void on_released(std::uint32_t peer, const rails::Frame& frame) override;
     void on_sendable(std::uint32_t peer) override;
-    rails::Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) override;
+    rails::Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                            std::uint64_t most) override;
+    std::uint64_t bulk_left(std::uint32_t peer, std::uint8_t remote_rail) override;
     void on_link_lost(std::uint32_t peer, std::uint32_t rail) override;
     void on_peer_gone(std::uint32_t peer, ErrorCode code) override;
     void on_address_wanted(std::uint32_t peer) override;
@@ -112,6 +121,7 @@ private:
     };
     void nudge() const;
 
+    [[nodiscard]] std::string report_models();
     [[nodiscard]] base::Nanoseconds now() const noexcept { return clock_(); }
     [[nodiscard]] Operation& operation_of(const Request& request);
     [[nodiscard]] std::uint32_t known_peer(Peer peer);
@@ -159,5 +169,28 @@ private:
     mutable std::atomic<int> entering_{0};  // threads that want the lock
     std::atomic<bool> asleep_{false};       // the thread that progresses is in sleeper_, without the lock
 };
+
+template <typename Over>
+bool Engine::progress_until(Over over, base::Nanoseconds deadline) {
+    auto idle_since = never_ends;
+    while (!over()) {
+        if (!multiple_) {
+            progress_once(idle_since, deadline);
+        } else if (progressing_) {
+            turn_.wait(mutex_);
+        } else {
+            progressing_ = true;
+            progress_once(idle_since, deadline);
+            progressing_ = false;
+            turn_.notify_all();
+            // A mutex is not fair: without a pause here, whoever wants to call in might never get his turn.
+            mutex_.unlock();
+            for (int i = 0; i < 100 && entering_.load(std::memory_order_relaxed) > 0; ++i) std::this_thread::yield();
+            mutex_.lock();
+        }
+        if (deadline != never_ends && now() >= deadline) return over();
+    }
+    return true;
+}
 
 }  // namespace railmux::messaging

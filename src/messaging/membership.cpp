@@ -1,5 +1,9 @@
 #include "messaging/membership.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -7,6 +11,10 @@
 #include "bootstrap/server.hpp"
 
 namespace railmux::messaging {
+
+namespace {
+constexpr base::Nanoseconds longest_wait = base::Nanoseconds{1} << 60;  // keeps sums of times far from overflow
+}  // namespace
 
 struct Membership::Parts {
     Parts(const Config& config, base::Logger& logger)
@@ -19,6 +27,8 @@ struct Membership::Parts {
     std::string key;
     std::optional<bootstrap::JobClient> client;
     std::optional<bootstrap::Server> door;
+    std::map<std::uint32_t, bootstrap::Knock> knocks;
+    std::uint32_t last_knock = 0;
     std::vector<std::byte> own;  // what the door tells those who knock
     bool loss_told = false;
 };
@@ -43,15 +53,35 @@ std::uint16_t Membership::listen(std::string_view where, std::vector<std::byte> 
     return parts_->door->listen(where);
 }
 
-std::vector<std::byte> Membership::knock(std::string_view where, std::span<const std::byte> own,
-                                         std::chrono::nanoseconds timeout) {
-    return bootstrap::exchange_contact(where, own, parts_->key, base::now_ns() + timeout.count());
+std::uint32_t Membership::knock(std::string_view where, std::span<const std::byte> own,
+                                std::chrono::nanoseconds timeout) {
+    const auto deadline = base::now_ns() + std::min<base::Nanoseconds>(timeout.count(), longest_wait);
+    parts_->knocks.try_emplace(++parts_->last_knock, where, own, parts_->key, deadline);
+    return parts_->last_knock;
+}
+
+std::optional<std::vector<std::byte>> Membership::answer(std::uint32_t number) {
+    auto& knock = parts_->knocks.at(number);
+    try {
+        auto address = knock.poll(base::now_ns());
+        if (const auto trouble = knock.take_trouble(); !trouble.empty()) {
+            parts_->log.warning("{}: {}; waiting up to {} s for somebody to listen there", knock.where(), trouble,
+                                (knock.deadline() - base::now_ns()) / base::second + 1);
+        }
+        if (address) parts_->knocks.erase(number);
+        return address;
+    } catch (const Error&) {
+        parts_->knocks.erase(number);
+        throw;
+    }
 }
 
 std::vector<Membership::News> Membership::poll() {
     std::vector<News> news;
     if (parts_->client) {
-        for (auto& value : parts_->client->poll()) news.push_back({false, std::move(value.bytes)});
+        for (auto& value : parts_->client->poll()) {
+            news.push_back({false, value.rank, fmt::format("rank {}", value.rank), std::move(value.bytes)});
+        }
         if (parts_->client->lost() && !std::exchange(parts_->loss_told, true)) {
             parts_->log.warning("the job's server has gone; ranks not yet known stay out of reach");
         }
@@ -60,7 +90,7 @@ std::vector<Membership::News> Membership::poll() {
         parts_->door->poll([&](bootstrap::Connection& connection, const bootstrap::Message& message) {
             if (message.type != bootstrap::MessageType::contact) return;
             connection.channel.send(bootstrap::MessageType::contact, 0, parts_->own);
-            news.push_back({true, message.bytes});
+            news.push_back({true, 0, connection.from, message.bytes});
         });
     }
     return news;
@@ -72,7 +102,14 @@ std::vector<int> Membership::descriptors() const {
     if (parts_->door) {
         for (const int descriptor : parts_->door->descriptors()) all.push_back(descriptor);
     }
+    for (const auto& [number, knock] : parts_->knocks) all.push_back(knock.descriptor());
     return all;
+}
+
+base::Nanoseconds Membership::time_left() const {
+    auto left = base::Nanoseconds{1} << 62;
+    for (const auto& [number, knock] : parts_->knocks) left = std::min(left, knock.wake() - base::now_ns());
+    return left;
 }
 
 }  // namespace railmux::messaging

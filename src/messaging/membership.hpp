@@ -7,12 +7,15 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <railmux/config.hpp>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 
 namespace railmux::messaging {
@@ -38,18 +41,26 @@ public:
 
     /// Lets others knock. Returns the port. Throws Error(address_in_use, invalid_argument).
     std::uint16_t listen(std::string_view where, std::vector<std::byte> own);
-    /// Knocks and waits for the answer. Throws Error(unreachable, wrong_key, wrong_version).
-    [[nodiscard]] std::vector<std::byte> knock(std::string_view where, std::span<const std::byte> own,
-                                               std::chrono::nanoseconds timeout);
+    /// Begins to knock at a process that listens; `answer` has what comes of it. Throws Error(unreachable,
+    /// invalid_argument). Several may be under way.
+    [[nodiscard]] std::uint32_t knock(std::string_view where, std::span<const std::byte> own,
+                                      std::chrono::nanoseconds timeout);
+    /// The address of the process there, which ends this knock, as an error does. Throws Error(unreachable, wrong_key,
+    /// wrong_version).
+    [[nodiscard]] std::optional<std::vector<std::byte>> answer(std::uint32_t knock);
 
     struct News {
-        bool knocked = false;  // by listen; otherwise asked for
+        bool knocked = false;    // by listen; otherwise asked for
+        std::uint32_t rank = 0;  // if asked for
+        std::string from;        // for people
         std::vector<std::byte> address;
     };
     /// What has come since; cheap when there is nothing.
     [[nodiscard]] std::vector<News> poll();
     /// Descriptors that turn readable when poll may have something.
     [[nodiscard]] std::vector<int> descriptors() const;
+    /// How long they may be waited for.
+    [[nodiscard]] base::Nanoseconds time_left() const;
 
 private:
     struct Parts;

@@ -19,11 +19,6 @@ std::uint16_t Engine::listen(std::string_view where) {
     return membership_.listen(where, address());
 }
 
-Peer Engine::connect(std::string_view where, std::chrono::nanoseconds timeout) {
-    const Lock lock(*this);
-    return add_peer(membership_.knock(where, address(), timeout));
-}
-
 std::vector<std::byte> Engine::address() const {
     const Lock lock(*this);
     return rails_.own_address(base::host_name(), base::process_id()).encode();
@@ -32,11 +27,7 @@ std::vector<std::byte> Engine::address() const {
 Peer Engine::add_peer(std::span<const std::byte> address) {
     const Lock lock(*this);
     const auto parsed = rails::ProcessAddress::parse(address);
-    if (!parsed) {
-        throw Error(ErrorCode::invalid_argument,
-                    "this is not the address of a railmux process, or of another wire version",
-                    "pass on what Context::address() returned, unchanged");
-    }
+    if (!parsed) throw rails::ProcessAddress::refusal(address);
     return Peer::from_index(rails_.learn(*parsed));
 }
 

@@ -115,6 +115,10 @@ bool Sender::clear_to_send(std::uint32_t peer, std::span<const std::byte> body, 
 }
 
 void Sender::plan(Outgoing& message, base::Nanoseconds now) {
+    if (rails_.replans()) {
+        message.shares.push_back({any_rail, 0, message.wanted});
+        return;
+    }
     rails_.plan_bulk(message.operation->peer, message.target, message.wanted, now, shares_);
     std::uint64_t at = 0;
     for (const auto& share : shares_) {
@@ -124,7 +128,17 @@ void Sender::plan(Outgoing& message, base::Nanoseconds now) {
     if (message.shares.empty()) message.shares.push_back({any_rail, 0, message.wanted});
 }
 
-Frame* Sender::next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) {
+std::uint64_t Sender::bulk_left(std::uint32_t peer, std::uint8_t remote_rail) noexcept {
+    if (peer >= flows_.size() || flows_[peer] == nullptr) return 0;
+    std::uint64_t left = 0;
+    for (const auto index : flows_[peer]->bulk) {
+        const Outgoing& message = outgoing_.at(index);
+        if (message.target.key_for(remote_rail) != nullptr) left += message.unplanned;
+    }
+    return left;
+}
+
+Frame* Sender::next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, std::uint64_t most) {
     if (peer >= flows_.size() || flows_[peer] == nullptr) return nullptr;
     auto& bulk = flows_[peer]->bulk;
     for (auto place = bulk.begin(); place != bulk.end(); ++place) {
@@ -132,7 +146,7 @@ Frame* Sender::next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t re
         if (message.target.key_for(remote_rail) == nullptr) continue;
         for (auto& share : message.shares) {
             if (share.begin == share.end || (share.rail != rail && share.rail != any_rail)) continue;
-            Frame* frame = cut(message, share);
+            Frame* frame = cut(message, share, most);
             if (message.unplanned == 0) bulk.erase(place);
             return frame;
         }
@@ -140,13 +154,13 @@ Frame* Sender::next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t re
     return nullptr;
 }
 
-Frame* Sender::cut(Outgoing& message, Share& share) {
+Frame* Sender::cut(Outgoing& message, Share& share, std::uint64_t most) {
     Frame* frame = rails_.pool().take(FrameHeader::size + FinBody::size);
     frame->type = FrameType::fin;
     frame->token = (std::uint64_t{message.generation} << 32 | message.index) + 1;
     frame->target = &message.target;
     frame->put_offset = share.begin;
-    std::uint64_t room = std::min(share.end - share.begin, options_.fragment);
+    std::uint64_t room = std::min(share.end - share.begin, most);
     std::uint64_t skip = share.begin;
     std::uint64_t bytes = 0;
     for (const auto& piece : message.operation->buffer()) {

@@ -25,7 +25,6 @@ public:
         std::size_t eager_max = 16 * 1024;
         std::uint32_t eager_window = 16384;   // credit units
         std::uint32_t header_window = 65536;  // credit units beyond, for headers only
-        std::uint64_t fragment = 256 * 1024;  // bytes of one put
     };
 
     Sender(Options options, Operations& operations, rails::RailManager& rails);
@@ -37,7 +36,9 @@ public:
     /// The receiver is ready. False when the frame breaks the protocol.
     [[nodiscard]] bool clear_to_send(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
 
-    [[nodiscard]] rails::Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail);
+    [[nodiscard]] rails::Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                                          std::uint64_t most);
+    [[nodiscard]] std::uint64_t bulk_left(std::uint32_t peer, std::uint8_t remote_rail) noexcept;
     void bulk_released(const rails::Frame& frame);
     void link_lost(std::uint32_t peer, std::uint32_t rail, base::Nanoseconds now);
     void peer_gone(std::uint32_t peer, ErrorCode code);
@@ -83,7 +84,7 @@ private:
     void send_eager(Operation& operation, base::Nanoseconds now);
     void send_rts(Operation& operation, Flow& flow, base::Nanoseconds now);
     void plan(Outgoing& message, base::Nanoseconds now);
-    [[nodiscard]] rails::Frame* cut(Outgoing& message, Share& share);
+    [[nodiscard]] rails::Frame* cut(Outgoing& message, Share& share, std::uint64_t most);
     void end(Outgoing& message, ErrorCode code);
     [[nodiscard]] Outgoing* of_token(std::uint64_t token) noexcept;
 

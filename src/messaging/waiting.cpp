@@ -1,13 +1,11 @@
 // Engine: progress, and waiting for it.
-#include <thread>
-
 #include "messaging/engine.hpp"
 
 namespace railmux::messaging {
 
 namespace {
 
-constexpr base::Nanoseconds forever = base::Nanoseconds{1} << 62;
+constexpr base::Nanoseconds forever = Engine::never_ends;
 // How often the job's server and the door are looked at while messages flow; sleeping wakes up for them at once.
 constexpr base::Nanoseconds membership_period = base::millisecond / 4;
 
@@ -23,7 +21,7 @@ bool Engine::pass(base::Nanoseconds now) {
     bool any = rails_.poll(now);
     if (operations_.run_callbacks()) {
         any = true;
-        rails_.flush();
+        rails_.flush(now);
     }
     if (now >= next_membership_) any = poll_membership(now) || any;
     return any;
@@ -35,7 +33,9 @@ bool Engine::poll_membership(base::Nanoseconds now) {
     for (const auto& item : news) {
         const auto address = rails::ProcessAddress::parse(item.address);
         if (!address) {
-            log_.warning("an address that came through the job or the door is malformed or of another wire version");
+            const auto refusal = rails::ProcessAddress::refusal(item.address);
+            log_.warning("{} is not a peer: {}; {}", item.from, refusal.what(), refusal.cure());
+            if (!item.knocked) rails_.forgo(rails_.peers().of_rank(item.rank), refusal, now);
             continue;
         }
         const auto peer = rails_.learn(*address);
@@ -57,7 +57,7 @@ void Engine::sleep_until(base::Nanoseconds deadline) {
         sleeper_.watch(descriptor);
     }
     for (const int descriptor : membership_.descriptors()) sleeper_.watch(descriptor);
-    const auto limit = std::min(deadline, rails_.next_deadline()) - now();
+    const auto limit = std::min(std::min(deadline, rails_.next_deadline()) - now(), membership_.time_left());
     if (limit <= 0) return;
     asleep_ = true;
     if (multiple_) mutex_.unlock();
@@ -68,39 +68,16 @@ void Engine::sleep_until(base::Nanoseconds deadline) {
 }
 
 void Engine::progress_once(base::Nanoseconds& idle_since, base::Nanoseconds deadline) {
-    // Reading the clock takes a tenth of a look at a socket, so an idle wait does it at every eighth only; what arrives in
-    // between is a microsecond older than its time says.
-    const bool look = idle_since == forever || ++idle_passes_ % 8 == 0;
+    // Reading the clock takes a tenth of a look at a socket, so a wait does it at every eighth only; what comes in makes the
+    // rail manager read it.
+    const bool look = rails_.timing(now_) || ++idle_passes_ % 8 == 0;
     if (pass(look ? now() : now_)) {
         idle_since = forever;
         return;
     }
-    if (mode_ == Mode::poll) return;
+    if (mode_ == Mode::poll || (mode_ == Mode::hybrid && !look)) return;
     idle_since = std::min(idle_since, now_);
     if (mode_ == Mode::block || now_ - idle_since >= spin_) sleep_until(deadline);
-}
-
-template <typename Over>
-bool Engine::progress_until(Over over, base::Nanoseconds deadline) {
-    auto idle_since = forever;
-    while (!over()) {
-        if (!multiple_) {
-            progress_once(idle_since, deadline);
-        } else if (progressing_) {
-            turn_.wait(mutex_);
-        } else {
-            progressing_ = true;
-            progress_once(idle_since, deadline);
-            progressing_ = false;
-            turn_.notify_all();
-            // A mutex is not fair: without a pause here, whoever wants to call in might never get his turn.
-            mutex_.unlock();
-            for (int i = 0; i < 100 && entering_.load(std::memory_order_relaxed) > 0; ++i) std::this_thread::yield();
-            mutex_.lock();
-        }
-        if (deadline != forever && now() >= deadline) return over();
-    }
-    return true;
 }
 
 Status Engine::take(Request& request) {
@@ -178,6 +155,17 @@ bool Engine::everything_sent() {
 bool Engine::flush(std::chrono::nanoseconds timeout) {
     const Lock lock(*this);
     return progress_until([this] { return everything_sent(); }, after(now(), timeout));
+}
+
+Peer Engine::connect(std::string_view where, std::chrono::nanoseconds timeout) {
+    const Lock lock(*this);
+    const auto knock = membership_.knock(where, address(), timeout);
+    std::optional<std::vector<std::byte>> answer;
+    progress_until([&] { return (answer = membership_.answer(knock)).has_value(); }, forever);
+    const auto parsed = rails::ProcessAddress::parse(*answer);
+    if (parsed) return Peer::from_index(rails_.learn(*parsed));
+    const auto refusal = rails::ProcessAddress::refusal(*answer);
+    throw Error(refusal.code(), fmt::format("{}: {}", where, refusal.what()), refusal.cure());
 }
 
 std::optional<Peer> Engine::accept(std::chrono::nanoseconds timeout) {

@@ -7,20 +7,115 @@ namespace {
 // A share smaller than this costs its rail more in frames than it saves in time: at 1 Gbit/s 16 KiB take 131 us, some
 // tens of times what a put and its closing frame cost a CPU.
 constexpr std::uint64_t smallest_share = 16 * 1024;
+
+// Without replanning a link holds two pieces of bulk: one on its way, one to follow without a gap.
+constexpr std::uint32_t bulk_per_link = 2;
+
+// With it a rail is given so much that it stays busy until the next acknowledgement (they may be kept back for 100 us, and
+// the peer's engine for longer), and no more: what is handed over can no longer go another way.
+constexpr base::Nanoseconds horizon = base::millisecond;
+// A piece takes about this long: shorter ones follow the plan more closely, longer ones cost less.
+constexpr base::Nanoseconds piece_time = base::millisecond / 4;
 }  // namespace
+
+// --- Handing over ----------------------------------------------------------------------------------------------------
+
+void RailManager::offer_bulk(std::uint32_t peer, base::Nanoseconds now) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr) return;
+    if (!std::exchange(talk->bulk_offered, true)) bulk_peers_.push_back(peer);
+    for (std::size_t i = 0; i < talk->links.size(); ++i) feed_bulk(links_.at(talk->links[i]), now);
+}
+
+/// All that have bulk, each time another one first, because they share the rails.
+void RailManager::feed_all(base::Nanoseconds now) {
+    ++next_fed_;
+    for (std::size_t n = 0; n < bulk_peers_.size(); ++n) {
+        auto& talk = *peers_[bulk_peers_[(next_fed_ + n) % bulk_peers_.size()]].talk;
+        for (std::size_t i = 0; i < talk.links.size(); ++i) feed_bulk(links_.at(talk.links[i]), now);
+    }
+    std::erase_if(bulk_peers_, [&](std::uint32_t peer) {
+        auto& talk = *peers_[peer].talk;
+        bool left = talk.links.empty();
+        for (const auto slot : talk.links) left = left || upper_.bulk_left(peer, links_.at(slot).remote_rail) > 0;
+        if (left) return false;
+        talk.bulk_offered = false;
+        drop_claims(talk);
+        return true;
+    });
+}
+
+void RailManager::feed_bulk(Link& link, base::Nanoseconds now) {
+    auto& talk = *peers_[link.peer].talk;
+    while (talk.session.open_for_messages()) {
+        const auto most = piece_for(link, now);
+        if (most == 0) return;
+        Frame* frame = upper_.next_bulk(link.peer, link.rail, link.remote_rail, most);
+        if (frame == nullptr) return;
+        talk.session.enter(*frame);
+        enqueue(link, frame, now);
+    }
+}
+
+/// How much bulk the link should be given now.
+std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
+    if (!policy_.replans()) return link.bulk < bulk_per_link ? options_.fragment : 0;
+    auto& talk = *peers_[link.peer].talk;
+    replan(link.peer, talk, now);
+    const auto claim = talk.claims[link.place];
+    if (claim == 0) return 0;
+    const auto& candidate = talk.candidates[link.place];
+    const auto span = sched::to_ticks(horizon) + 4 * candidate.cost.latency;
+    const auto enough = std::min<std::uint64_t>(static_cast<std::uint64_t>(span / candidate.cost.per_byte),
+                                                paces_[link.rail].allowance());
+    if (link.unacked_bytes >= std::max(enough, 2 * smallest_share)) return 0;
+    const auto piece = static_cast<std::uint64_t>(sched::to_ticks(piece_time) / candidate.cost.per_byte);
+    return std::min(claim, std::clamp(piece, smallest_share, options_.fragment));
+}
+
+/// Splits what is left for the peer over its links as they are now.
+void RailManager::replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
+    drop_claims(talk);
+    refresh(talk, now);
+    std::uint64_t left = 0;
+    bulk_candidates_.clear();
+    bulk_places_.clear();
+    for (std::size_t i = 0; i < talk.links.size(); ++i) {
+        const auto bytes = upper_.bulk_left(peer, links_.at(talk.links[i]).remote_rail);
+        if (bytes == 0) continue;
+        left = std::max(left, bytes);
+        bulk_candidates_.push_back(talk.candidates[i]);
+        bulk_candidates_.back().claimed = claims_[talk.candidates[i].rail];
+        bulk_places_.push_back(i);
+    }
+    if (bulk_candidates_.empty()) return;
+    bulk_shares_.assign(bulk_candidates_.size(), 0);
+    policy_.split(bulk_candidates_, left, now, bulk_shares_);
+    for (std::size_t i = 0; i < bulk_places_.size(); ++i) {
+        talk.claims[bulk_places_[i]] = bulk_shares_[i];
+        claims_[bulk_candidates_[i].rail] += bulk_shares_[i];
+    }
+}
+
+void RailManager::drop_claims(Conversation& talk) noexcept {
+    for (std::size_t i = 0; i < talk.claims.size(); ++i) {
+        claims_[talk.candidates[i].rail] -= std::exchange(talk.claims[i], 0);
+    }
+}
+
+// --- Planning beforehand ---------------------------------------------------------------------------------------------
 
 void RailManager::plan_bulk(std::uint32_t peer, const BulkTarget& target, std::uint64_t bytes, base::Nanoseconds now,
                             std::vector<RailShare>& shares) {
     shares.clear();
     bulk_candidates_.clear();
-    const auto* talk = peers_[peer].talk.get();
+    auto* talk = peers_[peer].talk.get();
     if (talk == nullptr) return;
+    refresh(*talk, now);
     for (std::size_t i = 0; i < talk->links.size(); ++i) {
         const Link& link = links_.at(talk->links[i]);
         if (target.key_for(link.remote_rail) == nullptr) continue;
-        auto candidate = talk->candidates[i];
-        candidate.queued_bytes = link.queued_bytes;
-        bulk_candidates_.push_back(candidate);
+        bulk_candidates_.push_back(talk->candidates[i]);
     }
     if (bulk_candidates_.empty()) return;
     if (bytes < 2 * smallest_share) {

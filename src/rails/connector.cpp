@@ -19,6 +19,7 @@ ErrorCode code_of(Verdict verdict) noexcept {
         case Verdict::wrong_version: return ErrorCode::wrong_version;
         case Verdict::wrong_job:
         case Verdict::wrong_key: return ErrorCode::wrong_key;
+        case Verdict::leaving: return ErrorCode::peer_left;
         default: return ErrorCode::unreachable;
     }
 }
@@ -45,27 +46,42 @@ void Connector::start(std::uint32_t peer, base::Nanoseconds now) {
     if (trying(peer)) return;
     Attempt attempt{.peer = peer, .pairs = {}};
     if (const auto address = ProcessAddress::parse(peers_[peer].address); address) {
-        std::string obstacles;
+        std::vector<std::string> obstacles;
         attempt.pairs = pairs_towards(*address, obstacles);
-        if (auto* talk = peers_[peer].talk.get(); attempt.pairs.empty() && talk != nullptr) talk->causes = obstacles;
+        for (const auto& obstacle : obstacles) {
+            if (attempt.pairs.empty()) static_cast<void>(note_cause(peer, obstacle));
+        }
     }
     attempts_.push_back(std::move(attempt));
     try_level(attempts_.back(), now);
     advance(attempts_.back(), now);
 }
 
-std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& address, std::string& obstacles) {
+void Connector::tell_cure(LocalRail& rail, const transports::Reachability& reachability) {
+    if (rail.info.cure == reachability.cure) return;  // said already
+    rail.info.cure = reachability.cure;
+    log_.warning("rail {} is merged with another: {}; to use both: {}", rail.traits().name, reachability.why,
+                 reachability.cure);
+}
+
+std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& address,
+                                                      std::vector<std::string>& obstacles) {
     std::vector<Pair> pairs;
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-        if (!rails_[rail].up) continue;
+        if (!rails_[rail].up) {
+            obstacles.push_back(
+                fmt::format("rail {} is down: {}", rails_[rail].traits().name, rails_[rail].info.reason));
+            continue;
+        }
         for (const auto& remote : address.rails) {
             if (remote.transport != rails_[rail].transport) continue;
             auto reachability = rails_[rail].rail->reach(remote.address);
             if (reachability.reach == Reach::never) {
-                const auto line = fmt::format("rail {} does not reach rail {} of {}: {}", rails_[rail].traits().name,
-                                              remote.rail, address.host, reachability.why);
-                log_.debug("{}", line);
-                obstacles += line + "\n";
+                if (!reachability.cure.empty()) tell_cure(rails_[rail], reachability);
+                if (reachability.why.empty()) continue;
+                obstacles.push_back(fmt::format("rail {} does not reach rail {} of {}: {}", rails_[rail].traits().name,
+                                                remote.rail, address.host, reachability.why));
+                log_.debug("{}", obstacles.back());
                 continue;
             }
             pairs.push_back({rail, remote, std::move(reachability)});
@@ -133,16 +149,21 @@ void Connector::open_pair(Attempt& attempt, Pair& pair, base::Nanoseconds now) {
     log_.debug("link {} to {}: connecting ({})", link.label, peers_.name(attempt.peer), pair.reachability.why);
 }
 
+bool Connector::note_cause(std::uint32_t peer, const std::string& line) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr) return true;
+    if (talk->causes.find(line) != std::string::npos) return false;
+    talk->causes += line + "\n";
+    return true;
+}
+
 void Connector::pair_failed(Link& link, ErrorCode code, std::string_view cause, base::Nanoseconds now) {
     const auto line = fmt::format("rail {} to {} ({}): {}", rails_[link.rail].traits().name, peers_.name(link.peer),
                                   link.label, cause);
+    // A peer that is leaving may well do so before its last rails are connected.
+    if (note_cause(link.peer, line) && code != ErrorCode::peer_left) log_.warning("{}", line);
     auto* talk = peers_[link.peer].talk.get();
-    const bool known = talk != nullptr && talk->causes.find(line) != std::string::npos;  // it failed so before
-    if (!known) log_.warning("{}", line);
-    if (talk != nullptr) {
-        if (!known) talk->causes += line + "\n";
-        if (code != ErrorCode::unreachable) talk->worst = code;
-    }
+    if (talk != nullptr && (code == ErrorCode::wrong_version || code == ErrorCode::wrong_key)) talk->worst = code;
     pair_done(link.peer, now);
 }
 
@@ -185,8 +206,9 @@ void Connector::requested(std::uint32_t rail, const transports::Event& event, ba
     link.peer = peer;
     link.label = local.describe(event.link);
     if (verdict != Verdict::accepted) {
-        if (verdict != Verdict::duplicate) {
-            log_.warning("rail {}: refused {}: {}", rails_[rail].traits().name, link.label, to_string(verdict));
+        if (verdict != Verdict::duplicate && verdict != Verdict::leaving) {
+            log_.warning("rail {}: refused {}: {}", rails_[rail].traits().name, link.label,
+                         explain(verdict, event.data));
         }
         link.state = LinkState::closing;
         local.refuse(event.link, reply);
@@ -256,19 +278,16 @@ void Connector::came_up(Link& link, std::span<const std::byte> reply, base::Nano
     }
     if (link.state != LinkState::connecting) return;
     const auto parsed = parse_reply(reply);
-    std::string_view cause;
-    auto code = ErrorCode::unreachable;
+    auto verdict = Verdict::accepted;
     if (!parsed || parsed->version != wire_version) {
-        cause = "it answered with another wire version";
-        code = ErrorCode::wrong_version;
+        verdict = Verdict::wrong_version;
     } else if (!reply_proves_key(options_.key, link.setup->hello, reply)) {
-        cause = "the job keys differ";
-        code = ErrorCode::wrong_key;
+        verdict = Verdict::wrong_key;
     } else if (parsed->from.instance != peers_[link.peer].instance) {
-        cause = to_string(Verdict::wrong_process);
+        verdict = Verdict::wrong_process;
     }
-    if (!cause.empty()) {
-        pair_failed(link, code, cause, now);
+    if (verdict != Verdict::accepted) {
+        pair_failed(link, code_of(verdict), explain(verdict, reply), now);
         link.state = LinkState::closing;
         rails_[link.rail].rail->disconnect(link.id);
         return;
@@ -326,7 +345,7 @@ void Connector::went_down(Link& link, const transports::Event& event, base::Nano
     } else if (reply->verdict == Verdict::duplicate) {
         pair_done(link.peer, now);
     } else {
-        pair_failed(link, code_of(reply->verdict), to_string(reply->verdict), now);
+        pair_failed(link, code_of(reply->verdict), explain(reply->verdict, event.data), now);
     }
 }
 
@@ -336,6 +355,22 @@ void Connector::disconnect(Link& link, base::Nanoseconds now) {
     if (state == LinkState::live) host_.link_dropped(link, now);
     link.state = LinkState::closing;
     if (state == LinkState::connecting) pair_done(link.peer, now);
+}
+
+void Connector::give_up_pair(Link& link, base::Nanoseconds now) {
+    const auto waited = std::min(now - link.since, options_.pair_limit);
+    link.state = LinkState::closing;
+    rails_[link.rail].rail->disconnect(link.id);
+    pair_failed(link, ErrorCode::unreachable,
+                fmt::format("no answer within {} ms; does a firewall drop its packets?", waited / base::millisecond),
+                now);
+}
+
+void Connector::abandon(std::uint32_t peer, base::Nanoseconds now) {
+    std::erase_if(attempts_, [&](const Attempt& a) { return a.peer == peer; });
+    links_.for_each([&](Link& link) {
+        if (link.peer == peer && link.state == LinkState::connecting) give_up_pair(link, now);
+    });
 }
 
 base::Nanoseconds Connector::expire(base::Nanoseconds now) {
@@ -348,11 +383,7 @@ base::Nanoseconds Connector::expire(base::Nanoseconds now) {
             return;
         }
         if (link.state == LinkState::connecting) {
-            const auto cause = fmt::format("no answer within {} ms; does a firewall drop its packets?",
-                                           options_.pair_limit / base::millisecond);
-            link.state = LinkState::closing;
-            rails_[link.rail].rail->disconnect(link.id);
-            pair_failed(link, ErrorCode::unreachable, cause, now);
+            give_up_pair(link, now);
         } else {
             log_.warning("rail {}: {} began a handshake and did not finish it; closed", rails_[link.rail].traits().name,
                          link.label);

@@ -51,6 +51,8 @@ public:
     /// Starts trying the pairs towards a peer whose address is known; attempt_over follows.
     void start(std::uint32_t peer, base::Nanoseconds now);
     [[nodiscard]] bool trying(std::uint32_t peer) const noexcept;
+    /// Ends what start began, without attempt_over; pairs still being tried have failed.
+    void abandon(std::uint32_t peer, base::Nanoseconds now);
 
     // Events of rails, as far as they concern links that are not live.
     void requested(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
@@ -80,12 +82,16 @@ private:
     };
 
     [[nodiscard]] Attempt* attempt_of(std::uint32_t peer) noexcept;
-    [[nodiscard]] std::vector<Pair> pairs_towards(const ProcessAddress& address, std::string& obstacles);
+    [[nodiscard]] std::vector<Pair> pairs_towards(const ProcessAddress& address, std::vector<std::string>& obstacles);
+    void tell_cure(LocalRail& rail, const transports::Reachability& reachability);
     void advance(Attempt& attempt, base::Nanoseconds now);
     void try_level(Attempt& attempt, base::Nanoseconds now);
     void open_pair(Attempt& attempt, Pair& pair, base::Nanoseconds now);
+    /// Notes why operations with this peer may fail; false when that is known already.
+    [[nodiscard]] bool note_cause(std::uint32_t peer, const std::string& line);
     void pair_failed(Link& link, ErrorCode code, std::string_view cause, base::Nanoseconds now);
     void pair_done(std::uint32_t peer, base::Nanoseconds now);
+    void give_up_pair(Link& link, base::Nanoseconds now);
 
     [[nodiscard]] Verdict judge(std::uint32_t rail, std::span<const std::byte> bytes, std::uint32_t& peer,
                                 base::Nanoseconds now);

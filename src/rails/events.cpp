@@ -5,27 +5,56 @@ namespace railmux::rails {
 
 using transports::EventKind;
 
+namespace {
+// What came in while nobody took the time may have been there for a while, or have woken us: it says nothing of the network.
+constexpr base::Nanoseconds not_timed = base::millisecond;
+}  // namespace
+
 bool RailManager::poll(base::Nanoseconds now) {
     // The first rail that has something ends the round: what it brought should reach the application before other rails are
     // looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn.
+    now_ = now;
     bool any = false;
-    for (std::size_t i = 0; i < rails_.size() && !any; ++i) {
+    if (assessor_.working()) {
+        any = assessor_.step(now);
+        schedule(assessor_.next_step());
+    }
+    if (assessor_.timing(now))
+        next_rail_ = assessor_.timed_rail();  // what is timed there should not wait for the others
+    for (std::size_t i = 0; i < rails_.size(); ++i) {
         const auto rail = next_rail_;
         next_rail_ = next_rail_ + 1 < rails_.size() ? next_rail_ + 1 : 0;
-        if (rails_[rail].up) any = poll_rail(rail, now);
+        if (!rails_[rail].up || !assessor_.may_look(rail, now)) continue;
+        if (poll_rail(rail, now)) {
+            any = true;
+            break;
+        }
     }
     if (now >= next_deadline_) {
         next_deadline_ = never;
         run_acks(now);
         schedule(connector_.expire(now));
         connect_waiting(now);
+        schedule(assessor_.next_step());
+        any = true;  // operations may have failed: whoever is about to sleep must look again
     }
-    if (!dirty_.empty()) flush();
+    if (!dirty_.empty()) flush(now);
     return any;
 }
 
 bool RailManager::poll_rail(std::uint32_t rail, base::Nanoseconds now) {
+    const bool exact = assessor_.timing(now);
+    const auto begun = exact ? options_.assessor.clock() : now;
+    const auto blind = exact ? watch_.looks(begun) : not_timed;
     const auto count = rails_[rail].rail->poll(events_);
+    // An idle wait does not read the clock for each look; what comes in at last is to be timed all the same.
+    const bool news = count > 0 && events_[count - 1].kind == EventKind::received;
+    const auto ended = exact || news ? options_.assessor.clock() : now;
+    if (news) now = now_ = ended;
+    if (count > 0) {
+        look_ = {.begun = begun, .at = ended, .blind = blind};
+        if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);
+    }
     for (std::size_t i = 0; i < count; ++i) handle(rail, events_[i], now);
     return count > 0;
 }
@@ -67,22 +96,46 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         return;
     }
     const bool is_ack = header->type == FrameType::ack;
-    const auto peer = link.peer;
-    if (!take_acks(peer, *header, is_ack ? body : std::span<const std::byte>{}, now)) {
+    if (!take_acks(link, *header, is_ack ? body : std::span<const std::byte>{}, now)) {
         break_off(link, "it acknowledged what was never sent", now);
+    } else if (header->type == FrameType::probe || header->type == FrameType::probe_reply ||
+               header->type == FrameType::model) {
+        if (!assess(link, header->type, body)) break_off(link, "it sent a malformed probe", now);
     } else if (!is_ack && !take_in(link, *header, body, now)) {
         break_off(link, "it broke the wire protocol", now);
     }
 }
 
-bool RailManager::take_acks(std::uint32_t peer, const FrameHeader& header, std::span<const std::byte> sack,
+bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> body) {
+    switch (type) {
+        case FrameType::probe: return assessor_.on_probe(link, body, look_);
+        case FrameType::probe_reply: return assessor_.on_reply(link, body, look_);
+        default: return assessor_.on_model(link, body);
+    }
+}
+
+/// What the acknowledgement of `frame` says about its link.
+void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
+                             base::Nanoseconds now) {
+    Link& link = links_.at(frame.link);
+    const auto bytes = frame.wire_bytes();
+    link.unacked_bytes -= std::min(link.unacked_bytes, bytes);
+    paces_[link.rail].delivered(bytes);
+    // The time of a lone frame counts only where it is known how long its acknowledgement was kept back: that of the newest
+    // one, if it came over the same link.
+    const bool newest = frame.seq + 1 == header.ack && frame.link == acknowledged_by.slot;
+    if (frame.alone && newest && header.held < held_longest) link.echo.heard(now - frame.sent - header.held, now);
+}
+
+bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                             base::Nanoseconds now) {
+    const auto peer = link.peer;
     auto& talk = *peers_[peer].talk;
     if (sack.size() > Session::max_sack_bytes) return false;
     bool moved = false;
     const auto release = [&](Frame& frame) {
         moved = true;
-        if (frame.link != no_link) policy_.delivered(links_.at(frame.link).rail, frame.payload, frame.sent, now);
+        if (frame.link != no_link) learn_from(link, header, frame, now);
         frame.acked = true;
         release_if_free(peer, frame);
     };
@@ -94,11 +147,9 @@ bool RailManager::take_acks(std::uint32_t peer, const FrameHeader& header, std::
         moved = true;
     }
     if (!moved) return true;
+    for (auto& pace : paces_) pace.settle(now);
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
-    if (talk.bulk_blocked && talk.session.open_for_messages()) {
-        talk.bulk_blocked = false;
-        offer_bulk(peer, now);
-    }
+    if (!bulk_peers_.empty()) feed_all(now);
     upper_.on_sendable(peer);
     return true;
 }
@@ -118,12 +169,15 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
         case Session::Arrival::duplicate: ++traffic.duplicate_frames; return true;
         case Session::Arrival::fresh: break;
     }
+    talk.arrived = now;
+    talk.last_link = link.slot;
     ++traffic.received_frames;
     traffic.received_bytes += header.aux;
     bool good = true;
     const auto up = [&](const FrameHeader& in, std::span<const std::byte> bytes) {
         if (in.type == FrameType::bye) {
             known.left = true;
+            assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
             upper_.on_peer_gone(peer, ErrorCode::peer_left);
         } else {
             good = upper_.on_frame(peer, in, bytes) && good;
@@ -141,6 +195,7 @@ void RailManager::break_off(Link& link, std::string_view cause, base::Nanosecond
     log_.warning("rail {}: link {} to {} closed: {}", rails_[link.rail].traits().name, link.label,
                  peers_.name(link.peer), cause);
     rails_[link.rail].rail->disconnect(link.id);
+    ++peers_[link.peer].traffic[link.rail].links_lost;
     link_dropped(link, now);
     link.state = LinkState::closing;
 }
@@ -151,6 +206,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     const auto rail = link.rail;
     if (link.state == LinkState::live) {
         if (!peers_[peer].left && !link.leaving) {
+            ++peers_[peer].traffic[rail].links_lost;
             log_.warning("rail {}: link {} to {} lost: {}", rails_[rail].traits().name, link.label, peers_.name(peer),
                          event.text);
             peers_[peer].talk->causes +=

@@ -10,6 +10,9 @@ bool known(FrameType type) noexcept {
         case FrameType::ack:
         case FrameType::bye:
         case FrameType::closing:
+        case FrameType::probe:
+        case FrameType::probe_reply:
+        case FrameType::model:
         case FrameType::eager:
         case FrameType::rts:
         case FrameType::cts:
@@ -26,9 +29,10 @@ std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexce
     FrameHeader header;
     header.type = static_cast<FrameType>(at[0]);
     header.flags = static_cast<std::uint8_t>(at[1]);
-    if (!known(header.type) || (header.flags & ~frame_flag::all) != 0 || base::load<std::uint16_t>(at + 2) != 0) {
+    if (!known(header.type) || (header.flags & ~frame_flag::all) != 0) {
         return std::nullopt;
     }
+    header.held = base::load<std::uint16_t>(at + 2) * held_unit;
     header.seq = base::load<std::uint32_t>(at + 4);
     header.ack = base::load<std::uint32_t>(at + 8);
     header.consumed = base::load<std::uint32_t>(at + 12);

@@ -7,9 +7,11 @@
 // Wire header, little endian, 24 bytes, the same in every frame (docs/protocol.md):
 //   0 u8  type      4 u32 seq     12 u32 consumed   20 u32 aux (bytes of
 //   1 u8  flags     8 u32 ack     16 u32 order
-//   2 u16 reserved                                    the message it stands for; in an ack: where its bits begin)
+//   2 u16 held                                        the message it stands for; in an ack: where its bits begin)
+// held: for how long what `ack` newly acknowledges has been here, in units of 128 ns; the highest value means longer.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -24,14 +26,17 @@ namespace railmux::rails {
 
 /// Frame types. Those up to `bye` are the session's own, the others are handed up.
 enum class FrameType : std::uint8_t {
-    proof = 1,    // first frame of a link: proves the job key. No sequence number
-    ack = 2,      // acknowledges. No sequence number
-    bye = 3,      // the sender's last frame
-    closing = 4,  // the sender closes this link in good order. No sequence number
-    eager = 16,   // message with its payload
-    rts = 17,     // "ready to send": the header of a message whose payload stays behind
-    cts = 18,     // "clear to send": where the payload may be put
-    fin = 19,     // closes one put of a rendezvous
+    proof = 1,        // first frame of a link: proves the job key. No sequence number
+    ack = 2,          // acknowledges. No sequence number
+    bye = 3,          // the sender's last frame
+    closing = 4,      // the sender closes this link in good order. No sequence number
+    probe = 5,        // measures the link (model/probe_wire.hpp). No sequence number, as the next two
+    probe_reply = 6,  // answers a train of those
+    model = 7,        // what came out
+    eager = 16,       // message with its payload
+    rts = 17,         // "ready to send": the header of a message whose payload stays behind
+    cts = 18,         // "clear to send": where the payload may be put
+    fin = 19,         // closes one put of a rendezvous
 };
 
 namespace frame_flag {
@@ -45,6 +50,7 @@ struct FrameHeader {
 
     FrameType type{};
     std::uint8_t flags = 0;
+    base::Nanoseconds held = 0;  // held_longest: that or more
     std::uint32_t seq = 0;       // reliability: each frame of a session once; wraps around
     std::uint32_t ack = 0;       // every frame before this number has arrived
     std::uint32_t consumed = 0;  // flow control: credit units of eager data taken by the application so far
@@ -57,8 +63,12 @@ struct FrameHeader {
 [[nodiscard]] std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexcept;
 void write_header(std::byte* to, const FrameHeader& header) noexcept;
 
+inline constexpr base::Nanoseconds held_unit = 128;
+inline constexpr base::Nanoseconds held_longest = held_unit * 0xffff;
+
 /// The fields that are known only when the frame goes out.
-inline void stamp_header(std::byte* to, std::uint32_t ack, std::uint32_t consumed) noexcept {
+inline void stamp_header(std::byte* to, std::uint32_t ack, std::uint32_t consumed, base::Nanoseconds held) noexcept {
+    base::store(to + 2, static_cast<std::uint16_t>(std::clamp<base::Nanoseconds>(held, 0, held_longest) / held_unit));
     base::store(to + 8, ack);
     base::store(to + 12, consumed);
 }
@@ -97,6 +107,7 @@ struct Frame {
     bool queued = false;           // in an outbox
     bool acked = false;
     base::Nanoseconds sent = 0;
+    bool alone = false;       // nothing was on its link when it was handed over
     std::uint64_t token = 0;  // the owner's; not 0: the owner is told when the frame is acknowledged
 
     // Bulk in front of the frame: put these, then send the frame on the same link.
@@ -111,6 +122,9 @@ struct Frame {
 
     [[nodiscard]] std::span<const transports::Segment> put() const noexcept { return {pieces.data(), piece_count}; }
     [[nodiscard]] std::uint8_t works() const noexcept { return piece_count == 0 ? 1 : 2; }
+
+    /// What it puts on the wire, its put included.
+    [[nodiscard]] std::uint64_t wire_bytes() const noexcept { return bytes + (piece_count > 0 ? payload : 0); }
 
     [[nodiscard]] std::byte* data() noexcept { return reinterpret_cast<std::byte*>(this + 1); }
     [[nodiscard]] const std::byte* data() const noexcept { return reinterpret_cast<const std::byte*>(this + 1); }

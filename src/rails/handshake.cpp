@@ -1,5 +1,7 @@
 #include "rails/handshake.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/bytes.hpp"
@@ -42,6 +44,15 @@ std::string_view to_string(Verdict verdict) noexcept {
         case Verdict::stale_session: return "it has given the session up";
     }
     return "unknown verdict";
+}
+
+std::string explain(Verdict verdict, std::span<const std::byte> bytes) {
+    if (verdict == Verdict::wrong_version) {
+        const auto error = version_error(bytes);
+        return fmt::format("{}; {}", error.what(), error.cure());
+    }
+    const auto cure = verdict == Verdict::wrong_key ? "; give both sides the same job.key (RAILMUX_JOB_KEY)" : "";
+    return fmt::format("{}{}", to_string(verdict), cure);
 }
 
 Hello::Bytes encode_hello(const JobKey& key, const Hello& hello) {

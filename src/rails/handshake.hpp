@@ -49,6 +49,9 @@ enum class Verdict : std::uint8_t {
 
 [[nodiscard]] std::string_view to_string(Verdict verdict) noexcept;
 
+/// The verdict on `bytes`, a hello of the other side, or the one in `bytes`, its reply: what is wrong and what to do.
+[[nodiscard]] std::string explain(Verdict verdict, std::span<const std::byte> bytes);
+
 struct Hello {
     static constexpr std::size_t size = 56;  // the room rdma_cm leaves in a connect request
     using Bytes = std::array<std::byte, size>;

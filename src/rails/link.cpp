@@ -2,7 +2,14 @@
 
 #include <cassert>
 
+#include "rails/assessor.hpp"
+
 namespace railmux::rails {
+
+Link::Link() = default;
+Link::Link(Link&&) noexcept = default;
+Link& Link::operator=(Link&&) noexcept = default;
+Link::~Link() = default;
 
 Link& LinkTable::add(std::uint32_t rail, transports::LinkId id) {
     if (free_.empty()) {
@@ -29,6 +36,7 @@ void LinkTable::remove(Link& link) {
     if (place == link.slot) place = no_link;
     link.state = LinkState::free;
     link.setup.reset();
+    link.assessed.reset();
     free_.push_back(link.slot);
 }
 

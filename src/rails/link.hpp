@@ -14,9 +14,12 @@
 #include "base/clock.hpp"
 #include "rails/frame.hpp"
 #include "rails/handshake.hpp"
+#include "sched/pace.hpp"
 #include "transports/transport.hpp"
 
 namespace railmux::rails {
+
+struct Assessed;  // assessor.hpp
 
 inline constexpr std::uint32_t no_peer = ~std::uint32_t{0};
 
@@ -30,8 +33,14 @@ enum class LinkState : std::uint8_t {
 };
 
 struct Link {
+    Link();
+    Link(Link&&) noexcept;
+    Link& operator=(Link&&) noexcept;
+    ~Link();
+
     transports::LinkId id;
     std::uint32_t slot = 0;
+    std::uint32_t place = 0;       // among the live links of its peer
     std::uint32_t rail = 0;        // local
     std::uint8_t remote_rail = 0;  // the peer's number
     LinkState state = LinkState::free;
@@ -43,9 +52,13 @@ struct Link {
     base::Nanoseconds since = 0;  // of its state
     std::string label;            // both ends, for people
 
-    FrameQueue outbox;               // not yet taken by the transport
-    std::uint64_t queued_bytes = 0;  // in the outbox, or taken and not done
-    std::uint32_t bulk = 0;          // frames with a put among those
+    FrameQueue outbox;                // not yet taken by the transport
+    std::uint64_t queued_bytes = 0;   // in the outbox, or taken and not done
+    std::uint32_t bulk = 0;           // frames with a put among those
+    std::uint64_t unacked_bytes = 0;  // handed to it and not acknowledged
+
+    sched::Echo echo;
+    std::unique_ptr<Assessed> assessed;  // of a live link
 
     struct Setup {  // kept until proven
         Hello::Bytes hello;

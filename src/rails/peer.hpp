@@ -40,11 +40,16 @@ struct Conversation {
     FrameQueue waiting;                        // frames for which the session's window has no room yet
     std::vector<std::uint32_t> links;          // live ones, fastest first
     std::vector<sched::Candidate> candidates;  // parallel to links
+    std::vector<sched::Cost> costs;            // parallel to links: by the model, before traffic corrects it
+    std::vector<std::uint64_t> claims;         // parallel to links: bulk planned for it and not handed over yet
 
     // Acknowledging: `owed` frames have arrived since the last acknowledgement went out; it must go by `ack_due`.
     std::uint32_t owed = 0;
     base::Nanoseconds ack_due = 0;
     bool ack_listed = false;
+    bool follows = false;  // of rails that are about equal, we take the peer's: one side must, and not both
+    std::uint32_t last_link = no_link;  // over which the last frame came in
+    base::Nanoseconds arrived = 0;      // when what we acknowledge next came in
 
     // Flow control, in credit units (credit.hpp): both counters only grow, and wrap around.
     std::uint32_t consumed_here = 0;   // of the peer's data, by our application
@@ -59,7 +64,7 @@ struct Conversation {
     std::string causes;  // of failed pairs, one line each, since the last success
     ErrorCode worst = ErrorCode::unreachable;
 
-    bool bulk_blocked = false;  // links would take bulk, were the window not full
+    bool bulk_offered = false;  // the layer above has bulk
 };
 
 struct Known {

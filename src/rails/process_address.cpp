@@ -1,5 +1,7 @@
 #include "rails/process_address.hpp"
 
+#include <fmt/format.h>
+
 #include "base/bytes.hpp"
 
 namespace railmux::rails {
@@ -9,6 +11,19 @@ constexpr std::size_t max_host = 255;
 constexpr std::size_t max_transport = 16;
 constexpr std::size_t max_rail_address = 256;
 }  // namespace
+
+Error version_error(std::span<const std::byte> bytes) {
+    base::Reader in(bytes);
+    return {ErrorCode::wrong_version,
+            fmt::format("it speaks wire version {}, this is version {}", in.read<std::uint16_t>(), wire_version),
+            "use one release of railmux on both sides"};
+}
+
+Error ProcessAddress::refusal(std::span<const std::byte> bytes) {
+    if (base::Reader in(bytes); in.read<std::uint16_t>() != wire_version && in.ok()) return version_error(bytes);
+    return {ErrorCode::invalid_argument, "this is not the address of a railmux process",
+            "pass on what Context::address() returned, unchanged"};
+}
 
 std::vector<std::byte> ProcessAddress::encode() const {
     base::Writer out;

@@ -10,9 +10,14 @@
 #include <string>
 #include <vector>
 
+#include <railmux/error.hpp>
+
 namespace railmux::rails {
 
 inline constexpr std::uint16_t wire_version = 1;
+/// What a hello, reply or address of another version than ours deserves; the version is in their first two bytes.
+[[nodiscard]] Error version_error(std::span<const std::byte> bytes);
+
 inline constexpr std::uint32_t no_rank = ~std::uint32_t{0};
 inline constexpr std::size_t max_rails = 64;              // of one process, on the wire; a rail number fits one byte
 inline constexpr std::size_t max_process_address = 4096;  // bytes, encoded
@@ -33,6 +38,8 @@ struct ProcessAddress {
     [[nodiscard]] std::vector<std::byte> encode() const;
     /// Nothing when malformed, of another wire version, or over the limits above.
     [[nodiscard]] static std::optional<ProcessAddress> parse(std::span<const std::byte> bytes);
+    /// Why parse gives nothing, as an Error(wrong_version, invalid_argument) to throw or to tell.
+    [[nodiscard]] static Error refusal(std::span<const std::byte> bytes);
 };
 
 }  // namespace railmux::rails

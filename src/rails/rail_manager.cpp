@@ -6,6 +6,8 @@ namespace {
 // Between attempts while operations wait: soon enough for a peer that is just starting, rare enough to burden nobody.
 constexpr base::Nanoseconds first_back_off = 20 * base::millisecond;
 constexpr base::Nanoseconds longest_back_off = base::second;
+// A size at which the bandwidth shows on every network, and which all of them take in one frame.
+constexpr std::uint64_t line_through = 16 * 1024;
 }  // namespace
 
 RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy, Upper& upper, base::Logger& log)
@@ -15,7 +17,10 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       upper_(upper),
       log_(log),
       links_(rails.size()),
-      connector_(options_.connector, rails_, links_, peers_, pool_, *this, log) {}
+      connector_(options_.connector, rails_, links_, peers_, pool_, *this, log),
+      assessor_(options_.assessor, rails_, links_, pool_, *this, log),
+      paces_(rails.size()),
+      claims_(rails.size(), 0) {}
 
 RailManager::~RailManager() = default;
 
@@ -84,6 +89,7 @@ void RailManager::connect_waiting(base::Nanoseconds now) {
         auto* talk = peers_[peer].talk.get();
         if (talk == nullptr || !talk->links.empty() || !talk->wanted) continue;
         if (now >= talk->give_up) {
+            connector_.abandon(peer, now);
             fail(peer, talk->worst, now);
             continue;
         }
@@ -109,10 +115,20 @@ void RailManager::attempt_over(std::uint32_t peer, base::Nanoseconds now) {
     schedule(std::min(talk->next_attempt, talk->give_up));
 }
 
+void RailManager::forgo(std::uint32_t peer, const Error& cause, base::Nanoseconds now) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr || !talk->wanted) return;
+    talk->causes += fmt::format("{}; {}\n", cause.what(), cause.cure());
+    fail(peer, cause.code(), now);
+}
+
 void RailManager::fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds) {
     auto& known = peers_[peer];
     known.failed = code;
-    known.failure = known.talk->causes.empty() ? std::string("no pair of rails reaches it\n") : known.talk->causes;
+    known.failure = known.talk->causes;
+    if (known.failure.empty()) {
+        known.failure = known.address.empty() ? "it has not joined the job\n" : "no pair of rails reaches it\n";
+    }
     log_.warning("{} given up: {}", peers_.name(peer), to_string(code));
     end_session(peer, static_cast<std::uint8_t>(known.epoch + 1), code);
 }
@@ -126,8 +142,12 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
             Link& link = links_.at(slot);
             rails_[link.rail].rail->disconnect(link.id);
             link.state = LinkState::closing;
+            assessor_.link_down(link, now_);
         }
+        drop_claims(*talk);
+        std::erase(bulk_peers_, peer);
         const auto let_go = [&](Frame& frame) {
+            uncharge(frame);
             frame.token = 0;
             frame.acked = true;
             release_if_free(peer, frame);
@@ -160,6 +180,11 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     const auto at = static_cast<std::ptrdiff_t>(place);
     talk.links.insert(talk.links.begin() + at, link.slot);
     talk.candidates.insert(talk.candidates.begin() + at, sched::Candidate{.rail = link.rail, .speed_bps = speed});
+    talk.costs.insert(talk.costs.begin() + at, sched::Cost{});
+    talk.claims.insert(talk.claims.begin() + at, 0);
+    number_links(talk);
+    assessor_.link_up(link, now);
+    talk.follows = options_.connector.self.instance > peers_[peer].instance;
     talk.wanted = false;
     talk.causes.clear();
     mark_dirty(link);  // the proof, if it was ours to give
@@ -170,8 +195,8 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
 
 void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
     detach(link);
+    assessor_.link_down(link, now);
     auto& known = peers_[link.peer];
-    ++known.traffic[link.rail].links_lost;
     // Without a link and without a goodbye the peer must be found again, or given up: whoever waits to receive from it would
     // otherwise wait for ever.
     if (known.talk->links.empty() && !known.left && !link.leaving) want(link.peer, now);
@@ -181,13 +206,90 @@ void RailManager::detach(Link& link) {
     auto& talk = *peers_[link.peer].talk;
     const auto place = std::find(talk.links.begin(), talk.links.end(), link.slot);
     if (place == talk.links.end()) return;
-    talk.candidates.erase(talk.candidates.begin() + (place - talk.links.begin()));
+    const auto at = place - talk.links.begin();
+    drop_claims(talk);
+    talk.claims.erase(talk.claims.begin() + at);
+    talk.costs.erase(talk.costs.begin() + at);
+    talk.candidates.erase(talk.candidates.begin() + at);
     talk.links.erase(place);
+    number_links(talk);
+}
+
+void RailManager::number_links(const Conversation& talk) noexcept {
+    for (std::uint32_t i = 0; i < talk.links.size(); ++i) links_.at(talk.links[i]).place = i;
+}
+
+// --- Models ----------------------------------------------------------------------------------------------------------
+
+void RailManager::model_changed(Link& link) {
+    auto& talk = *peers_[link.peer].talk;
+    const auto& model = link.assessed->model;
+    // One line for all sizes: through the shortest message and a large frame.
+    const auto small = model.predict(1);
+    const auto large = model.predict(line_through);
+    const auto slope = std::max(0.0, (large.delivery - small.delivery).count()) / (line_through - 1);
+    const auto per_byte = std::max(0.0, (large.rail - small.rail).count()) / (line_through - 1);
+    talk.costs[link.place] = {.latency = sched::to_ticks(small.delivery.count()),
+                              .slope = sched::to_ticks(slope),
+                              .gap = sched::to_ticks(small.rail.count()),
+                              .per_byte = std::max<sched::Ticks>(1, sched::to_ticks(per_byte))};
+}
+
+/// The model of a link as traffic has corrected it.
+LogGP RailManager::corrected(const Link& link) const {
+    auto model = link.assessed->model;
+    const auto& pace = paces_[link.rail];
+    for (auto& range : model.ranges) {
+        if (pace.per_byte() > 0) range.G.ns = static_cast<double>(pace.per_byte()) / sched::ticks_per_ns;
+    }
+    return model;
+}
+
+LinkModel RailManager::model_of(const Link& link) const {
+    const auto& assessed = *link.assessed;
+    return {.peer = Peer::from_index(link.peer),
+            .rail = rails_[link.rail].traits().name,
+            .link = link.label,
+            .source = assessed.source,
+            .model = corrected(link)};
+}
+
+std::vector<LinkModel> RailManager::models(std::uint32_t peer) {
+    std::vector<LinkModel> all;
+    const auto* talk = peers_[peer].talk.get();
+    for (std::size_t i = 0; talk != nullptr && i < talk->links.size(); ++i) {
+        all.push_back(model_of(links_.at(talk->links[i])));
+    }
+    return all;
+}
+
+std::vector<std::uint32_t> RailManager::live_links(std::uint32_t peer) const {
+    const auto* talk = peers_[peer].talk.get();
+    return talk == nullptr ? std::vector<std::uint32_t>{} : talk->links;
+}
+
+void RailManager::measure(std::uint32_t slot, const AssessOptions& options, base::Nanoseconds now) {
+    assessor_.measure(links_.at(slot), options, now);
+}
+
+double RailManager::measured(std::uint32_t slot) {
+    const Link& link = links_.at(slot);
+    if (link.state != LinkState::live || link.assessed == nullptr || link.assessed->probe == nullptr) return 1;
+    return std::min(link.assessed->probe->prober.progress(), 0.999);
+}
+
+std::optional<LinkAssessment> RailManager::take_assessment(std::uint32_t slot) {
+    const Link& link = links_.at(slot);
+    if (link.state != LinkState::live || link.assessed == nullptr) return std::nullopt;
+    auto result = assessor_.take_result(link);
+    if (result) result->link = model_of(link);
+    return result;
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------
 
 void RailManager::say_goodbye(base::Nanoseconds now) {
+    assessor_.stop();
     connector_.close();
     for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
         if (peers_[peer].left || !connected(peer)) continue;
@@ -197,7 +299,7 @@ void RailManager::say_goodbye(base::Nanoseconds now) {
         frame->bytes = FrameHeader::size;
         send(peer, frame, now);
     }
-    flush();
+    flush(now);
 }
 
 Frame* RailManager::closing_frame() {
@@ -209,8 +311,23 @@ Frame* RailManager::closing_frame() {
     return frame;
 }
 
+/// Takes what is still on its way here: a socket that is closed before all of it was read is reset, and the other side would
+/// lose what we said last.
+void RailManager::drain() {
+    constexpr int quiet = 64;
+    constexpr int most = 10'000;
+    for (int round = 0, empty = 0; round < most && empty < quiet; ++round) {
+        std::size_t count = 0;
+        for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
+            if (rails_[rail].up) count += poll_rail(rail, now_) ? 1 : 0;
+        }
+        empty = count == 0 ? empty + 1 : 0;
+    }
+}
+
 void RailManager::close() {
     connector_.close();
+    drain();
     links_.for_each([&](Link& link) {
         if (link.state == LinkState::closing) return;
         if (link.state == LinkState::live) {

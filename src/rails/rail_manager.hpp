@@ -17,6 +17,8 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "model/watch.hpp"
+#include "rails/assessor.hpp"
 #include "rails/connector.hpp"
 #include "rails/frame_pool.hpp"
 #include "rails/link.hpp"
@@ -36,8 +38,11 @@ public:
     virtual void on_released(std::uint32_t peer, const Frame& frame) = 0;
     /// There is a link, or the window or the credit moved: try what waits.
     virtual void on_sendable(std::uint32_t peer) = 0;
-    /// The next piece of bulk for this link, or nullptr when there is none for its rail.
-    [[nodiscard]] virtual Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) = 0;
+    /// The next piece of bulk for this link, of at most `most` bytes, or nullptr when there is none for its rail.
+    [[nodiscard]] virtual Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                                           std::uint64_t most) = 0;
+    /// Bytes of bulk for the peer that have not been taken yet and that could go to its rail `remote_rail`.
+    [[nodiscard]] virtual std::uint64_t bulk_left(std::uint32_t peer, std::uint8_t remote_rail) = 0;
     /// The peer has one link less; bulk planned for that rail needs another.
     virtual void on_link_lost(std::uint32_t peer, std::uint32_t rail) = 0;
     /// The session with the peer is over. on_released comes no more for its frames: they are gone.
@@ -55,13 +60,15 @@ struct RailShare {
     std::uint64_t bytes = 0;
 };
 
-class RailManager final : private ConnectorHost {
+class RailManager final : private ConnectorHost, private AssessorHost {
 public:
     struct Options {
         Connector::Options connector;
+        Assessor::Options assessor;
         base::Nanoseconds patience = 10 * base::second;  // without a link, before operations fail
         base::Nanoseconds ack_delay = 100 * base::microsecond;
-        std::uint32_t credit_report = 4096;  // units consumed before the peer is told without delay
+        std::uint64_t fragment = 256 * 1024;  // largest piece of bulk
+        std::uint32_t credit_report = 4096;   // units consumed before the peer is told without delay
     };
 
     RailManager(Options options, RailSet& rails, sched::Policy& policy, Upper& upper, base::Logger& log);
@@ -77,6 +84,8 @@ public:
 
     /// Brings up links to the peer if there are none; on_sendable or on_peer_gone follows.
     void want(std::uint32_t peer, base::Nanoseconds now);
+    /// Fails what waits for a link to the peer: it is known why there can be none.
+    void forgo(std::uint32_t peer, const Error& cause, base::Nanoseconds now);
     /// Whether a message may go to the peer now.
     [[nodiscard]] bool sendable(std::uint32_t peer) const noexcept;
     [[nodiscard]] bool connected(std::uint32_t peer) const noexcept;
@@ -88,6 +97,8 @@ public:
     void send(std::uint32_t peer, Frame* frame, base::Nanoseconds now);
     /// The layer above has bulk for this peer: links call next_bulk as they have room.
     void offer_bulk(std::uint32_t peer, base::Nanoseconds now);
+    /// Whether the policy splits what is left of bulk anew as it goes: then plan_bulk is not asked.
+    [[nodiscard]] bool replans() const noexcept { return policy_.replans(); }
     /// How the policy would split `bytes` over the links to the peer that reach one of the target's regions. Empty when
     /// none does now.
     void plan_bulk(std::uint32_t peer, const BulkTarget& target, std::uint64_t bytes, base::Nanoseconds now,
@@ -100,11 +111,26 @@ public:
     void open_regions(std::span<std::byte> memory, std::vector<OpenRegion>& regions);
     void close_regions(std::vector<OpenRegion>& regions) noexcept;
     /// Posts what waits in outboxes.
-    void flush();
+    void flush(base::Nanoseconds now);
 
     /// Credit: `units` of the peer's data have been taken by the application; what the peer says of ours.
     void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now);
     [[nodiscard]] std::uint32_t consumed_by(std::uint32_t peer) const noexcept;
+
+    // --- Models ------------------------------------------------------------------------------------------------------
+
+    [[nodiscard]] std::vector<LinkModel> models(std::uint32_t peer);
+    /// Bytes handed to the rail and not acknowledged.
+    [[nodiscard]] std::uint64_t backlog(std::uint32_t rail) const noexcept { return paces_[rail].backlog(); }
+    [[nodiscard]] const ProbeSpent& probe_spent(std::uint32_t rail) const noexcept { return assessor_.spent(rail); }
+    /// Links to the peer, by number; a number is good until the link dies.
+    [[nodiscard]] std::vector<std::uint32_t> live_links(std::uint32_t peer) const;
+    [[nodiscard]] std::uint32_t rail_of(std::uint32_t link) { return links_.at(link).rail; }
+    /// Starts a full measurement of a link; how far it is, from 0 to 1; and its result, once, when it is at 1. There is no
+    /// result when the link died.
+    void measure(std::uint32_t link, const AssessOptions& options, base::Nanoseconds now);
+    [[nodiscard]] double measured(std::uint32_t link);
+    [[nodiscard]] std::optional<LinkAssessment> take_assessment(std::uint32_t link);
 
     // --- Progress ----------------------------------------------------------------------------------------------------
 
@@ -112,6 +138,8 @@ public:
     bool poll(base::Nanoseconds now);
     /// When poll wants to be called even if no rail has anything.
     [[nodiscard]] base::Nanoseconds next_deadline() const noexcept { return next_deadline_; }
+    /// Whether incoming frames are being timed: then `now` should be exact.
+    [[nodiscard]] bool timing(base::Nanoseconds now) const noexcept { return assessor_.timing(now); }
     /// Whether everything sent to this peer (or all) has been acknowledged.
     [[nodiscard]] bool idle(std::uint32_t peer) const noexcept;
 
@@ -127,6 +155,10 @@ private:
     void attempt_over(std::uint32_t peer, base::Nanoseconds now) override;
     void session_ended(std::uint32_t peer, std::uint8_t next_epoch) override;
 
+    // AssessorHost
+    void post_now(Link& link, Frame* frame) override;
+    void model_changed(Link& link) override;
+
     // Events (events.cpp)
     bool poll_rail(std::uint32_t rail, base::Nanoseconds now);
     void handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
@@ -136,8 +168,10 @@ private:
     void on_rail_down(std::uint32_t rail, std::string_view cause);
     [[nodiscard]] bool take_in(Link& link, const FrameHeader& header, std::span<const std::byte> body,
                                base::Nanoseconds now);
-    [[nodiscard]] bool take_acks(std::uint32_t peer, const FrameHeader& header, std::span<const std::byte> sack,
+    [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                                  base::Nanoseconds now);
+    void learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
+    [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
 
     // Sending (sending.cpp)
@@ -145,6 +179,13 @@ private:
     void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enqueue(Link& link, Frame* frame, base::Nanoseconds now);
     void feed_bulk(Link& link, base::Nanoseconds now);
+    void feed_all(base::Nanoseconds now);
+    [[nodiscard]] std::uint64_t piece_for(const Link& link, base::Nanoseconds now);
+    void replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
+    void drop_claims(Conversation& talk) noexcept;
+    void refresh(Conversation& talk, base::Nanoseconds now) noexcept;
+    void charge(Link& link, Frame& frame, base::Nanoseconds now);
+    void uncharge(const Frame& frame) noexcept;
     void mark_dirty(Link& link);
     [[nodiscard]] bool post_outbox(Link& link);  // false: the rail refused some
     void empty_outbox(Link& link);
@@ -160,10 +201,14 @@ private:
     Conversation& talk_to(std::uint32_t peer);
     void attach(Link& link, base::Nanoseconds now);
     void detach(Link& link);
+    void number_links(const Conversation& talk) noexcept;
     void connect_waiting(base::Nanoseconds now);
     void fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds now);
     void end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code);
+    void drain();
     [[nodiscard]] Frame* closing_frame();
+    [[nodiscard]] LinkModel model_of(const Link& link) const;
+    [[nodiscard]] LogGP corrected(const Link& link) const;
 
     static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
@@ -179,15 +224,24 @@ private:
     PeerTable peers_;
     LinkTable links_;
     Connector connector_;
+    Assessor assessor_;
 
     std::vector<std::uint32_t> dirty_;       // links with something to post
     std::vector<std::uint32_t> ack_list_;    // peers owed an acknowledgement
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::uint32_t next_rail_ = 0;            // whose turn it is to be polled
+    base::Nanoseconds now_ = 0;              // as last told
+    model::Watch watch_;
+    Look look_;  // the one whose events are being handled
     base::Nanoseconds next_deadline_ = never;
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
-    std::vector<sched::Candidate> bulk_candidates_;  // scratch of plan_bulk
+    std::vector<sched::Pace> paces_;                 // by rail
+    std::vector<std::uint64_t> claims_;              // by rail: of all conversations
+    std::vector<std::uint32_t> bulk_peers_;          // that the layer above has bulk for
+    std::uint32_t next_fed_ = 0;                     // whose turn it is among those
+    std::vector<std::size_t> bulk_places_;           // scratch of replan
+    std::vector<sched::Candidate> bulk_candidates_;  // scratch of plan_bulk and replan
     std::vector<std::uint64_t> bulk_shares_;
 };
 

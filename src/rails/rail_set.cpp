@@ -1,12 +1,37 @@
 #include "rails/rail_set.hpp"
 
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
 namespace railmux::rails {
 
-RailSet::RailSet(std::vector<std::unique_ptr<transports::Transport>> transports, base::Logger& log)
-    : transports_(std::move(transports)) {
-    for (auto& transport : transports_) {
-        for (auto& device : transport->scan()) open(*transport, std::move(device), log);
+void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> devices) {
+    std::vector<std::string> names;
+    std::vector<std::string> known;
+    for (const auto& device : devices) {
+        names.push_back(device.name);
+        known.insert(known.end(), {device.name, device.device});
+        for (const auto& address : device.addresses) known.push_back(address.substr(0, address.find('/')));
     }
+    const auto unknown = selected.unmatched(known);
+    if (unknown.empty()) return;
+    throw Error(ErrorCode::invalid_config,
+                fmt::format("rails names {}, which this host does not have{}", base::join(unknown),
+                            base::did_you_mean(unknown.front(), known)),
+                fmt::format("this host has {}", base::join(names)));
+}
+
+RailSet::RailSet(Transports transports, const base::Selector& selected, base::Logger& log)
+    : transports_(std::move(transports)) {
+    std::vector<RailInfo> all;
+    std::vector<transports::Transport*> owners;
+    for (const auto& transport : transports_) {
+        for (auto& device : transport->scan()) all.push_back(std::move(device));
+        owners.resize(all.size(), transport.get());
+    }
+    refuse_unknown(selected, all);
+    for (std::size_t i = 0; i < all.size(); ++i) open(*owners[i], std::move(all[i]), log);
     if (rails_.empty()) {
         std::string reasons;
         for (const auto& device : unusable_) reasons += "\n  " + device.name + ": " + device.reason;

@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/selector.hpp"
 #include "rails/process_address.hpp"
 #include "transports/transport.hpp"
 
@@ -23,11 +25,16 @@ struct LocalRail {
     [[nodiscard]] const transports::RailTraits& traits() const noexcept { return rail->traits(); }
 };
 
+using Transports = std::vector<std::unique_ptr<transports::Transport>>;
+
+/// Throws Error(invalid_config) when `selected` names a device that is not among these: misspelt, most likely.
+void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> devices);
+
 class RailSet {
 public:
     /// Opens every usable device of the given transports. A device that does not open is a warning and is listed with its
-    /// reason; no rail at all throws Error(no_rails).
-    RailSet(std::vector<std::unique_ptr<transports::Transport>> transports, base::Logger& log);
+    /// reason; no rail at all throws Error(no_rails), a selection of what there is not Error(invalid_config).
+    RailSet(Transports transports, const base::Selector& selected, base::Logger& log);
 
     [[nodiscard]] std::size_t size() const noexcept { return rails_.size(); }
     [[nodiscard]] LocalRail& operator[](std::size_t rail) noexcept { return rails_[rail]; }
@@ -40,7 +47,7 @@ public:
 private:
     void open(transports::Transport& transport, RailInfo device, base::Logger& log);
 
-    std::vector<std::unique_ptr<transports::Transport>> transports_;
+    Transports transports_;
     std::vector<LocalRail> rails_;
     std::vector<RailInfo> unusable_;
 };

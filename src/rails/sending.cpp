@@ -1,24 +1,20 @@
 // RailManager, the way down: from send() to post().
 #include "rails/rail_manager.hpp"
 
+#include <limits>
+
 namespace railmux::rails {
 
 using transports::Op;
 
 namespace {
 
-/// What a frame puts on the wire, its put included.
-std::uint64_t wire_bytes(const Frame& frame) noexcept {
-    return frame.bytes + (frame.piece_count > 0 ? std::uint64_t{frame.payload} : 0);
-}
-
-// A link holds two pieces of bulk: one on its way, one to follow without a gap. More would only make what comes after wait,
-// and commit bytes to a link that may turn out slow.
-constexpr std::uint32_t bulk_per_link = 2;
-
 // Acknowledge at the latest after this many frames: a sixteenth of the window keeps the sender going, and one
 // acknowledgement in 256 frames costs next to nothing.
 constexpr std::uint32_t frames_per_ack = Session::window / 16;
+
+// Frames up to this size show the latency of a link: on the slowest rails, too, the bytes themselves take less.
+constexpr std::uint64_t lone_bytes = 256;
 
 }  // namespace
 
@@ -44,10 +40,8 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     }
     std::size_t choice = 0;
     if (talk.links.size() > 1) {
-        for (std::size_t i = 0; i < talk.links.size(); ++i) {
-            talk.candidates[i].queued_bytes = links_.at(talk.links[i]).queued_bytes;
-        }
-        choice = policy_.choose(talk.candidates, wire_bytes(*frame), now);
+        refresh(talk, now);
+        choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
     }
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us
         for (std::size_t i = 0; i < talk.links.size(); ++i) {
@@ -64,10 +58,58 @@ void RailManager::enqueue(Link& link, Frame* frame, base::Nanoseconds now) {
     frame->queued = true;
     frame->posted = 0;
     frame->sent = now;
-    link.queued_bytes += wire_bytes(*frame);
+    if (!frame->acked) charge(link, *frame, now);
+    link.queued_bytes += frame->wire_bytes();
     if (frame->piece_count > 0) ++link.bulk;
     link.outbox.push(frame);
     mark_dirty(link);
+}
+
+void RailManager::post_now(Link& link, Frame* frame) {
+    enqueue(link, frame, now_);
+    if (post_outbox(link)) std::erase(dirty_, link.slot), link.dirty = false;
+}
+
+/// Notes what is handed to a link and will be acknowledged.
+void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
+    const auto bytes = frame.wire_bytes();
+    frame.alone = link.unacked_bytes == 0 && bytes <= lone_bytes;
+    paces_[link.rail].sent(bytes, now);
+    link.unacked_bytes += bytes;
+    policy_.charge(peers_[link.peer].talk->candidates[link.place], bytes, now);
+}
+
+/// What was handed to a link will not be acknowledged over it.
+void RailManager::uncharge(const Frame& frame) noexcept {
+    if (frame.link == no_link) return;
+    Link& link = links_.at(frame.link);
+    link.unacked_bytes -= std::min(link.unacked_bytes, frame.wire_bytes());
+    paces_[link.rail].lost(frame.wire_bytes());
+}
+
+/// What the policy is to know of the links now.
+void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
+    sched::Candidate* trusted = nullptr;
+    auto least = std::numeric_limits<sched::Ticks>::max();
+    for (std::size_t i = 0; i < talk.links.size(); ++i) {
+        auto& candidate = talk.candidates[i];
+        const auto& pace = paces_[candidate.rail];
+        candidate.cost = talk.costs[i];
+        candidate.backlog = pace.backlog();
+        candidate.silent = pace.silent(now);
+        const Link& link = links_.at(talk.links[i]);
+        candidate.recent = talk.follows && link.slot == talk.last_link;
+        if (const auto measured = pace.per_byte(); measured > 0) {
+            candidate.cost.slope += measured - candidate.cost.per_byte;
+            candidate.cost.per_byte = measured;
+        }
+        const auto heard = link.echo.latency();
+        if (heard > 0) candidate.cost.latency = heard;
+        if (heard == 0 && candidate.recent) trusted = &candidate;
+        least = std::min(least, candidate.cost.latency);
+    }
+    // The peer chose this link, and knows what we do not: it is worth trying.
+    if (trusted != nullptr) trusted->cost.latency = least;
 }
 
 void RailManager::mark_dirty(Link& link) {
@@ -76,27 +118,8 @@ void RailManager::mark_dirty(Link& link) {
     dirty_.push_back(link.slot);
 }
 
-void RailManager::offer_bulk(std::uint32_t peer, base::Nanoseconds now) {
-    auto* talk = peers_[peer].talk.get();
-    if (talk == nullptr) return;
-    for (std::size_t i = 0; i < talk->links.size(); ++i) feed_bulk(links_.at(talk->links[i]), now);
-}
-
-void RailManager::feed_bulk(Link& link, base::Nanoseconds now) {
-    auto& talk = *peers_[link.peer].talk;
-    while (link.bulk < bulk_per_link) {
-        if (!talk.session.open_for_messages()) {
-            talk.bulk_blocked = true;
-            return;
-        }
-        Frame* frame = upper_.next_bulk(link.peer, link.rail, link.remote_rail);
-        if (frame == nullptr) return;
-        talk.session.enter(*frame);
-        enqueue(link, frame, now);
-    }
-}
-
-void RailManager::flush() {
+void RailManager::flush(base::Nanoseconds now) {
+    now_ = now;
     std::erase_if(dirty_, [&](std::uint32_t slot) {
         Link& link = links_.at(slot);
         link.dirty = link.state == LinkState::live && !post_outbox(link);
@@ -121,7 +144,7 @@ bool RailManager::post_outbox(Link& link) {
                                    .cookie = cookie};
             }
             if (frame->type != FrameType::proof) {
-                stamp_header(frame->data(), talk.session.ack(), talk.consumed_here);
+                stamp_header(frame->data(), talk.session.ack(), talk.consumed_here, now_ - talk.arrived);
             }
             frame->segment = {frame->data(), frame->bytes, 0};
             works_[count++] = {.op = Op::send, .link = link.id, .segments = {&frame->segment, 1}, .cookie = cookie};
@@ -161,7 +184,7 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
     --frame.undone;
     if (link == nullptr) return;
     if (frame.undone > 0 || frame.queued) return;
-    link->queued_bytes -= wire_bytes(frame);
+    link->queued_bytes -= frame.wire_bytes();
     const bool bulk = frame.piece_count > 0;
     if (bulk) --link->bulk;
     release_if_free(link->peer, frame);
@@ -189,6 +212,7 @@ void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nan
     auto& known = peers_[peer];
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (frame.link != lost_slot || frame.queued || frame.undone > 0) return;
+        uncharge(frame);
         route(peer, *known.talk, &frame, now);
         if (lost_slot != no_link && frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
     });

@@ -5,6 +5,8 @@
 
 #include <railmux/error.hpp>
 
+#include "sched/vft.hpp"
+
 namespace railmux::sched {
 
 namespace {
@@ -75,12 +77,36 @@ void WeightedRoundRobin::split(std::span<const Candidate> candidates, std::uint6
     split_by(candidates, bytes, shares, [known](const Candidate& c) { return known ? weight(c) : std::uint64_t{1}; });
 }
 
+std::size_t Wfq::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds) noexcept {
+    const bool known = speeds_known(candidates);
+    const auto finish = [&](const Candidate& c) {
+        return std::max(finish_[c.rail], time_) + (bytes + 1) * unit / (known ? weight(c) : 1);
+    };
+    std::size_t first = 0;
+    for (std::size_t i = 1; i < candidates.size(); ++i) {
+        if (finish(candidates[i]) < finish(candidates[first])) first = i;
+    }
+    const auto end = finish(candidates[first]);
+    // Virtual time moves on with the rails that are used, so that one left idle has no credit to catch up on.
+    time_ = std::max(time_, end - (bytes + 1) * unit / (known ? weight(candidates[first]) : 1));
+    finish_[candidates[first].rail] = end;
+    return first;
+}
+
+void Wfq::split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds,
+                std::span<std::uint64_t> shares) noexcept {
+    const bool known = speeds_known(candidates);
+    split_by(candidates, bytes, shares, [known](const Candidate& c) { return known ? weight(c) : std::uint64_t{1}; });
+}
+
 std::unique_ptr<Policy> make_policy(std::string_view name, std::size_t rails) {
+    if (name == "vft") return std::make_unique<Vft>(rails);
+    if (name == "wfq") return std::make_unique<Wfq>(rails);
     if (name == "fixed") return std::make_unique<Fixed>();
     if (name == "round_robin") return std::make_unique<RoundRobin>();
     if (name == "weighted_round_robin") return std::make_unique<WeightedRoundRobin>(rails);
     throw Error(ErrorCode::invalid_config, "unknown policy '" + std::string(name) + "'",
-                "use fixed, round_robin or weighted_round_robin");
+                "use one of " + std::string(policy_names));
 }
 
 }  // namespace railmux::sched

@@ -49,4 +49,24 @@ private:
     std::vector<std::int64_t> credit_;  // by local rail
 };
 
+/// Weighted fair queueing (A. Demers, S. Keshav, S. Shenker, 1989) turned around: the rails are the flows. Each rail has a
+/// share by its link speed; a message goes where its virtual finishing time, bytes over share, is least. Weights count
+/// bytes; nothing is known of latency, of overheads, or of what the rails really do.
+class Wfq final : public Policy {
+public:
+    explicit Wfq(std::size_t rails) : finish_(rails, 0) {}
+
+    [[nodiscard]] std::string_view name() const noexcept override { return "wfq"; }
+    [[nodiscard]] std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
+                                     base::Nanoseconds now) noexcept override;
+    void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
+               std::span<std::uint64_t> shares) noexcept override;
+
+private:
+    static constexpr std::uint64_t unit = 1'000'000;  // of virtual time: a byte over a share of 1
+
+    std::vector<std::uint64_t> finish_;  // by local rail
+    std::uint64_t time_ = 0;
+};
+
 }  // namespace railmux::sched

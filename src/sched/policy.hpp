@@ -2,7 +2,7 @@
 //
 // Pure: no sockets, no threads, no clock of its own; time is an argument, so that the same object runs inside a process,
 // in unit tests under a fake clock, and in the simulator.
-// Threads: one thread at a time per object; a context has one policy for all its peers.
+// Threads: one thread at a time per object; a context has one policy for all its peers, because they share its rails.
 // Lifetime: owned by the context.
 #pragma once
 
@@ -12,15 +12,30 @@
 #include <span>
 #include <string_view>
 
-#include "base/clock.hpp"
+#include "sched/ticks.hpp"
 
 namespace railmux::sched {
 
+/// What a message costs on a link, by its LogGP model (include/railmux/loggp.hpp), as straight lines:
+///   delivery = latency + s * slope    from the start of its sending, on an idle rail
+///   rail     = gap + s * per_byte     until the rail can start the next one
+struct Cost {
+    Ticks latency = 0;   // L + o_s + o_r of a message of nothing
+    Ticks slope = 0;     // G and what else grows with the size
+    Ticks gap = 0;       // g
+    Ticks per_byte = 0;  // G
+};
+
 /// A link that could carry the message, as the policy sees it.
 struct Candidate {
-    std::uint32_t rail = 0;          // local rail, the same number whatever the destination
-    std::uint64_t speed_bps = 0;     // link speed; 0: unknown
-    std::uint64_t queued_bytes = 0;  // handed to this rail and not yet taken by the network
+    std::uint32_t rail = 0;       // local rail, the same number whatever the destination
+    std::uint64_t speed_bps = 0;  // link speed; 0: unknown
+    Cost cost{};
+    std::uint64_t backlog = 0;     // bytes handed to this rail, for whatever destination, and not acknowledged
+    base::Nanoseconds silent = 0;  // nothing of that has been acknowledged for so long
+    bool recent = false;           // the destination's last frame came over it: both sides are looking there
+    std::uint64_t claimed =
+        0;  // bytes not handed over yet that other destinations' large messages will bring; split only
 };
 
 class Policy {
@@ -40,14 +55,18 @@ public:
     virtual void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                        std::span<std::uint64_t> shares) noexcept = 0;
 
-    /// `bytes` that `rail` carried were handed over at `sent` and known to have arrived at `acknowledged`.
-    virtual void delivered([[maybe_unused]] std::uint32_t rail, [[maybe_unused]] std::uint64_t bytes,
-                           [[maybe_unused]] base::Nanoseconds sent,
-                           [[maybe_unused]] base::Nanoseconds acknowledged) noexcept {}
+    /// Whether what is left of a large message is split anew as it goes, or as it was planned at its beginning.
+    [[nodiscard]] virtual bool replans() const noexcept { return false; }
+
+    /// `bytes` have been handed to the candidate's rail.
+    virtual void charge([[maybe_unused]] const Candidate& candidate, [[maybe_unused]] std::uint64_t bytes,
+                        [[maybe_unused]] base::Nanoseconds now) noexcept {}
 };
 
-/// The policy with that name (`fixed`, `round_robin`, `weighted_round_robin`) for a process with `rails` local rails.
-/// Throws Error(invalid_config) for an unknown name.
+/// The policy with that name (policy_names) for a process with `rails` local rails. Throws Error(invalid_config) for an
+/// unknown name.
 [[nodiscard]] std::unique_ptr<Policy> make_policy(std::string_view name, std::size_t rails);
+
+inline constexpr std::string_view policy_names = "vft|wfq|weighted_round_robin|round_robin|fixed";
 
 }  // namespace railmux::sched

@@ -42,6 +42,18 @@ void set_option(Config& config, std::string_view option, std::string_view name, 
     }
 }
 
+// With nothing but the rail to ourselves, both sides would wait in vain.
+void need_rails(const Context& context) {
+    std::string reasons;
+    for (const auto& rail : context.rails()) {
+        if (rail.usable && rail.transport != "self") return;
+        if (!rail.usable)
+            reasons += fmt::format("\n  {}: {}{}{}", rail.name, rail.reason, rail.cure.empty() ? "" : "; ", rail.cure);
+    }
+    throw Error(ErrorCode::no_rails, "no rail leads to another process" + reasons,
+                "see `railmux info`, and select rails with --rails");
+}
+
 Peer accept_client(Context& context) {
     for (;;) {
         if (const auto peer = context.accept(std::chrono::hours(1))) return *peer;
@@ -164,12 +176,14 @@ int run_benchmark(const Benchmark& benchmark, const BenchmarkOptions& options) {
     const auto role = role_of(options, config);
     Workspace workspace;  // before the context, which may use it to its own end
     Context context(config);
+    need_rails(context);
     if (role == Role::idle) return 0;
     if (role == Role::serve) {
         if (!options.listen.empty()) return serve_clients(context, workspace, options);
         return serve(context, context.peer(0), workspace) ? 0 : 1;
     }
-    const auto server = options.connect.empty() ? context.peer(1) : context.connect(options.connect);
+    const std::chrono::nanoseconds patience(config.number("connect.patience"));
+    const auto server = options.connect.empty() ? context.peer(1) : context.connect(options.connect, patience);
     const auto format = options.json ? Format::json : options.csv ? Format::csv : Format::table;
     Driver driver(context, server, workspace);
     Printer printer(format, benchmark.name, title_of(benchmark, options, context, server, config));

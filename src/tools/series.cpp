@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/clock.hpp"
+#include "base/text.hpp"
 #include "tools/pattern.hpp"
 
 namespace railmux::tools {
@@ -107,8 +108,10 @@ std::span<const Status> Lane::wait_batch() {
     if (code != ErrorCode::ok) {
         for (const auto& status : statuses) {
             if (status.ok() || status.truncated()) continue;
-            throw Error(status.code, fmt::format("{}: {}", part_.context.name(part_.peer), to_string(status.code)),
-                        part_.context.failure(part_.peer));
+            throw Error(status.code,
+                        fmt::format("{}: {}\n{}", part_.context.name(part_.peer), to_string(status.code),
+                                    base::trim(part_.context.failure(part_.peer))),
+                        "`railmux info` on both hosts shows their rails, and why others are off");
         }
     }
     finished_ += size;

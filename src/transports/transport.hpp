@@ -141,7 +141,11 @@ enum class Reach : std::uint8_t {
 
 struct Reachability {
     Reach reach = Reach::never;
-    std::string why;  // one clause for people, e.g. "no IPv6 on rail tcp:eth0", "same subnet 10.77.0.0/24"
+    // One clause for people, e.g. "no IPv6 on rail tcp:eth0", "same subnet 10.77.0.0/24"; empty where `never` goes without
+    // saying.
+    std::string why;
+    // What the administrator has to do so that it is reached, where this host is set up in a way that nobody wants.
+    std::string cure{};
 };
 
 class Rail {

@@ -109,8 +109,7 @@ TEST_CASE("failover: random faults on every rail", "[engine]") {
         FaultyTransport::Plans plans;
         std::string said;
         for (const char* rail : {"a/eth0", "a/eth1", "b/eth0", "b/eth1"}) {
-            plans[rail] = transports::FaultPlan::parse("seed=" + std::to_string(seed * 4 + plans.size()) +
-                                                       faults);
+            plans[rail] = transports::FaultPlan::parse("seed=" + std::to_string(seed * 4 + plans.size()) + faults);
             said += std::string(rail) + ":" + plans[rail].text() + " ";
         }
         INFO(said);

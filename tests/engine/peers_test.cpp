@@ -1,5 +1,9 @@
+#include <fmt/format.h>
+
+#include <atomic>
 #include <thread>
 
+#include "bootstrap/endpoint.hpp"
 #include "engine/pair.hpp"
 
 using namespace railmux;
@@ -37,6 +41,43 @@ TEST_CASE("operations fail with the reason when a peer cannot be reached", "[eng
     const auto status = a.wait(send);
     CHECK(status.code == ErrorCode::unreachable);
     CHECK(a.failure(peer).find("refused") != std::string::npos);
+}
+
+TEST_CASE("who sleeps until a peer is given up wakes up when it is", "[engine]") {
+    auto config = test::two_rails();
+    config.set("log", "off").set("progress", "block").set("connect.patience", "100ms");
+    Context a(config);
+    const auto gone = [&] { return Context(config).address(); }();
+    const auto peer = a.add_peer(gone);
+    const auto data = pattern(8);
+    auto send = a.isend(peer, 1, data);
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(a.flush(std::chrono::seconds(5)));  // nothing else happens that could wake it
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(2));
+    const auto status = a.test(send);
+    REQUIRE(status);
+    CHECK(status->code == ErrorCode::unreachable);
+}
+
+TEST_CASE("whoever connects to somebody slow goes on serving its other peers", "[engine]") {
+    auto config = test::two_rails();
+    config.set("log", "off");
+    Context a(config);
+    Context b(config);
+    const auto to_a = b.add_peer(a.address());
+    // Takes connections, as the kernel does for every listener, and says nothing.
+    const auto silent = bootstrap::listen_at("127.0.0.1:0");
+    const auto where = fmt::format("127.0.0.1:{}", silent.front().port);
+    std::atomic<bool> arrived = false;
+    std::thread other([&] {
+        const auto data = pattern(8);
+        auto send = b.isend(to_a, 1, data);
+        b.wait(send);
+        arrived = b.flush(std::chrono::milliseconds(700));
+    });
+    CHECK_THROWS_AS((void)a.connect(where, std::chrono::seconds(1)), Error);
+    other.join();
+    CHECK(arrived);
 }
 
 TEST_CASE("a wrong job key is told apart from a network fault", "[engine]") {

@@ -79,7 +79,7 @@ public:
 
     /// Until it holds; fails the test after `limit` of simulated time.
     template <typename Holds>
-    void until(Holds holds, base::Nanoseconds limit = 200 * base::second) {
+    void until(Holds holds, base::Nanoseconds limit = 20 * base::second) {
         const auto end = fabric.now() + limit;
         while (!holds()) {
             step();

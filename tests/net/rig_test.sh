@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The rig itself: what its commands promise is what a TCP connection between its hosts meets.
 set -euo pipefail
-rig=${RAILMUX_SOURCE:-$(dirname "$(readlink -f "$0")")/../..}/scripts/rig
+rig=$(dirname "$(readlink -f "$0")")/../../scripts/rig
 
 # Inside: this script again, as the command of a private rig.
 if [ "${1:-}" != inside ]; then
@@ -85,7 +85,6 @@ for address in 10.77.0.2 10.77.1.2 fd77:1::2; do
 done
 
 [ "$("$rig" exec A sh -c 'exit 7'; echo $?)" = 7 ] || fail "exec does not hand the exit status back"
-[ -z "$(RAILMUX_RIG=rigtest "$rig" exec A printenv RAILMUX_RIG)" ] || fail "exec leaks RAILMUX_RIG"
 ! "$rig" set rail9 1gbit 2>/dev/null || fail "an unknown rail is accepted"
 ! "$rig" set rail0 1foo 2>/dev/null || fail "an unknown rate is accepted"
 exit 42

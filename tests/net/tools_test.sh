@@ -1,37 +1,7 @@
 #!/usr/bin/env bash
 # The railmux command on this host alone: what it prints, what it checks, how it fails.
-set -euo pipefail
-build=$RAILMUX_BUILD
-unset RAILMUX_BUILD RAILMUX_SOURCE
-railmux=$build/src/tools/railmux
-work=$(mktemp -d)
-trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
-
-fail() { echo "FAILED: $*"; cat "$work"/* 2>/dev/null; exit 1; }
-
-# listen COMMAND [OPTION...]: starts a listener on a free port; sets $listener and $port.
-listen() {
-    : >"$work/listener"
-    timeout 120 "$railmux" "$@" --listen 0 >"$work/listener.out" 2>"$work/listener" &
-    listener=$!
-    for _ in $(seq 100); do
-        port=$(sed -n 's/.*listening on port //p' "$work/listener")
-        [ -n "$port" ] && return
-        sleep 0.05
-    done
-    fail "$1 does not listen"
-}
-
-# refuses STATUS TEXT COMMAND...: the command ends with that status, its first line has the text, the second a cure.
-refuses() {
-    local status=$1 text=$2 got=0
-    shift 2
-    timeout 20 "$@" >"$work/out" 2>"$work/err" || got=$?
-    [ "$got" = "$status" ] || fail "$* ended with $got, not $status"
-    grep -qF -- "$text" "$work/err" || fail "$*: no '$text'"
-    grep -q '^cure: ' "$work/err" || fail "$*: no cure"
-    [ ! -s "$work/out" ] || fail "$*: something on standard output"
-}
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 echo "ping-pong: the JSON object that scripts rely on"
 listen pingpong
@@ -90,11 +60,11 @@ timeout 60 "$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --itera
 grep -q '^# bytes' "$work/run" || fail "no table"
 
 echo "what cannot work says what and what to do"
-refuses 1 "127.0.0.1:9 cannot be reached" "$railmux" pingpong --connect 127.0.0.1:9
+refuses 1 "127.0.0.1:9 cannot be reached" "$railmux" pingpong --connect 127.0.0.1:9 --set connect.patience=100ms
 listen pingpong
 refuses 1 "port $port is in use" "$railmux" pingpong --listen "$port"
 kill "$listener"
-refuses 2 'policy: "robin" is not one of fixed|' "$railmux" bandwidth --listen 0 --policy robin
+refuses 2 'policy: "robin" is not one of vft|' "$railmux" bandwidth --listen 0 --policy robin
 refuses 2 '"5-" is not a size' "$railmux" pingpong --listen 0 --sizes 5-
 refuses 2 "neither --listen nor --connect" "$railmux" pingpong
 refuses 2 "--bogus" "$railmux" info --bogus

@@ -125,7 +125,7 @@ TEST_CASE("malformed values name the place, the value and what is allowed", "[co
     CHECK(config_error([&] { config.set("eager.max", "64Q"); }) ==
           "parameter eager.max: \"64Q\" is not a size such as 65536, 64K, 1M or 1GiB (K is 1024), from 0 to 49152 B");
     CHECK(config_error([&] { config.set("policy", "robin"); }) ==
-          "parameter policy: \"robin\" is not one of fixed|round_robin|weighted_round_robin");
+          "parameter policy: \"robin\" is not one of vft|wfq|weighted_round_robin|round_robin|fixed");
     CHECK(config_error([&] { config.set("job.size", "0"); }).find("from 1 to") != std::string::npos);
     CHECK(config_error([&] { config.set("tcp.ports", "9-1"); }).find("a range such as") != std::string::npos);
     CHECK(config_error([&] { config.set("rails", "eth0,,eth1"); }) == "parameter rails: selector item \"\" is empty");
@@ -145,7 +145,7 @@ TEST_CASE("setting `config` reads the file", "[config]") {
     config.set("config", file.path());
     CHECK(config.number("eager.max") == 4096);
     CHECK(row(config, "config").value == file.path());
-    CHECK(row(config, "policy").help.find("(fixed|round_robin|weighted_round_robin)") != std::string::npos);
+    CHECK(row(config, "policy").help.find("(vft|wfq|weighted_round_robin|round_robin|fixed)") != std::string::npos);
 }
 
 TEST_CASE("config file errors name file and line", "[config]") {

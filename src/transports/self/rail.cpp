@@ -55,7 +55,7 @@ Reachability SelfRail::reach(std::span<const std::byte> address) const {
     const auto tag = other.read<std::uint32_t>();
     const auto id = other.read<std::uint64_t>();
     if (!other.done() || tag != own.read<std::uint32_t>()) return {Reach::never, "not an address of a self rail"};
-    if (id != own.read<std::uint64_t>()) return {Reach::never, "the self rail of another process or context"};
+    if (id != own.read<std::uint64_t>()) return {Reach::never, {}};
     return {Reach::direct, "this process itself"};
 }
 

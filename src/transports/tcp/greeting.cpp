@@ -108,7 +108,8 @@ void Rail::read_greeting(Link& link) {
                 send_greeting(link, GreetingKind::refusal, {});
             }
             kill(link, "it speaks version " + std::to_string(greeting.version) +
-                           " of the railmux stream, this is version " + std::to_string(stream_version));
+                           " of the railmux stream, this is version " + std::to_string(stream_version) +
+                           "; use one release of railmux on both sides");
             return;
         }
         if (parsed == Parsed::malformed) {

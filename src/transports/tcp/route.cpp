@@ -80,10 +80,8 @@ Reachability judge_route(const LocalEnd& here, const Endpoint& ours, const Endpo
     if (route.local) return {Reach::never, theirs.host() + " is an address of this host, too"};
     auto why =
         fmt::format("packets from {} to {} leave by {}", ours.host(), theirs.host(), interface_name(route.interface));
-    if (near) {
-        why += "; two interfaces in one subnet need: " + same_subnet_cure(ours, here.interface, here.interface_index);
-    }
-    return {Reach::never, std::move(why)};
+    if (!near) return {Reach::never, std::move(why)};
+    return {Reach::never, std::move(why), same_subnet_cure(ours, here.interface, here.interface_index)};
 }
 
 std::string families_of(const RailAddress& address) {

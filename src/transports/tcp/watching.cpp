@@ -69,8 +69,8 @@ void Rail::check_counters() {
     const auto expected = sent_outside_ - std::min(sent_outside_, waiting);
     if (*counter - *counter_at_start_ >= expected / 2) return;
     rail_down(
-        fmt::format("by the counter of {}, this rail's bytes leave by another interface: merged with that one's rail. "
-                    "To use both: {}",
+        fmt::format("by the counter of {}, this rail's bytes leave by another interface: merged with that one's rail; "
+                    "to use both: {}",
                     interface_, same_subnet_cure(address_.endpoints.front(), interface_, interface_index_)));
 }
 

@@ -1,0 +1,74 @@
+// What is known about the links of a context: their models, where those come from, and what a measurement saw.
+//
+// Threads: plain values.
+// Lifetime: own what they hold.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <railmux/loggp.hpp>
+#include <railmux/message.hpp>
+
+namespace railmux {
+
+/// Where a model comes from.
+enum class ModelSource : std::uint8_t {
+    guess,     // from transport and link speed; nothing was measured yet
+    probed,    // measured as the link came up
+    measured,  // measured in full by Context::assess
+    verified,  // of a link of the same kind, or of an earlier run, and found to hold here
+    told,      // measured by the other side
+};
+
+[[nodiscard]] std::string_view to_string(ModelSource source) noexcept;
+
+/// The model of one link as it is used now.
+struct LinkModel {
+    Peer peer;
+    std::string rail;  ///< the local rail, e.g. "tcp:eth1"
+    std::string link;  ///< both ends, for people
+    ModelSource source = ModelSource::guess;
+    LogGP model;  ///< as corrected by traffic
+};
+
+/// What probing has cost on one rail, in both directions.
+struct ProbeSpent {
+    std::uint64_t messages = 0;
+    std::uint64_t bytes = 0;
+    std::chrono::nanoseconds cpu{0};  ///< inside sends and receives, as far as they were timed
+};
+
+/// One raw point: PRTT(n, delay, bytes), the time from the first of n messages to the reply.
+struct ProbePoint {
+    std::uint32_t n = 1;
+    std::uint64_t bytes = 1;
+    Nanos delay{0};            ///< between two messages, as it really was on average
+    Nanos prtt{0};             ///< without the time the mirror held the reply back
+    Nanos held{0};             ///< that time
+    Nanos send_cpu{0};         ///< inside the sends, together
+    bool late = false;         ///< the reply was deliberately looked at late, to time its receive
+    bool interrupted = false;  ///< a side was away; not used
+};
+
+/// A full measurement of one link.
+struct LinkAssessment {
+    LinkModel link;
+    std::vector<ProbePoint> points;
+    ProbeSpent spent;
+    std::chrono::nanoseconds took{0};
+};
+
+struct AssessOptions {
+    std::uint32_t n = 10;         ///< messages in a row
+    std::uint32_t sizes = 32;     ///< of a linear grid up to the largest frame, denser near protocol changes
+    std::uint32_t rounds = 10;    ///< times each size is measured
+    std::uint64_t max_bytes = 0;  ///< largest message; 0: the largest frame of the rail
+    std::function<void(std::string_view rail, double done)> progress{};  ///< called now and then, done from 0 to 1
+};
+
+}  // namespace railmux

@@ -1,0 +1,66 @@
+// Engine: models of links, and measuring them on demand.
+#include "base/selector.hpp"
+#include "messaging/engine.hpp"
+
+namespace railmux {
+
+std::string_view to_string(ModelSource source) noexcept {
+    switch (source) {
+        case ModelSource::guess: return "guess";
+        case ModelSource::probed: return "probed";
+        case ModelSource::measured: return "measured";
+        case ModelSource::verified: return "verified";
+        case ModelSource::told: return "told";
+    }
+    return "?";
+}
+
+namespace messaging {
+
+namespace {
+// After the first link of a pair the others follow within milliseconds; those that do not have given up for now.
+constexpr base::Nanoseconds settle_time = 300 * base::millisecond;
+constexpr base::Nanoseconds between_reports = 50 * base::millisecond;
+}  // namespace
+
+std::vector<LinkModel> Engine::models(Peer peer) {
+    const Lock lock(*this);
+    return rails_.models(known_peer(peer));
+}
+
+std::vector<LinkAssessment> Engine::assess(Peer to, std::string_view rails, const AssessOptions& options) {
+    const Lock lock(*this);
+    const auto selector = base::Selector::parse(rails);
+    const auto peer = known_peer(to);
+    rails_.want(peer, now());
+    progress_until([&] { return rails_.connected(peer) || rails_.peers()[peer].failed != ErrorCode::ok; }, never_ends);
+    if (!rails_.connected(peer)) {
+        throw Error(rails_.peers()[peer].failed, rails_.peers().name(peer) + " cannot be measured",
+                    rails_.peers()[peer].failure);
+    }
+    progress_until([] { return false; }, now() + settle_time);
+
+    std::vector<LinkAssessment> all;
+    for (const auto link : rails_.live_links(peer)) {
+        const auto& rail = rail_set_[rails_.rail_of(link)];
+        const std::vector<std::string> names{rail.info.name, rail.info.device};
+        const auto match = selector.match(names, rail.info.addresses);
+        if (match == base::Selector::Match::excluded || match == base::Selector::Match::unlisted) continue;
+        rails_.measure(link, options, now());
+        auto next_report = now();
+        const auto over = [&] {
+            const auto done = rails_.measured(link);
+            if (options.progress && (done >= 1 || now_ >= next_report)) {
+                options.progress(rail.info.name, done);
+                next_report = now_ + between_reports;
+            }
+            return done >= 1;
+        };
+        progress_until(over, never_ends);
+        if (auto result = rails_.take_assessment(link)) all.push_back(std::move(*result));
+    }
+    return all;
+}
+
+}  // namespace messaging
+}  // namespace railmux

@@ -1,0 +1,212 @@
+// The second half of assessment: from sizes to ranges and their parameters.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "model/assess.hpp"
+
+namespace railmux::model {
+
+namespace {
+
+/// What is left of PRTT/2 after L, o and G is noise up to this share; beyond it, latency grows with size.
+constexpr double left_over = 0.03;
+
+double confidence(double value, double error, double shaky) noexcept {
+    const double relative = error / std::max(std::abs(value), 1e-9);
+    return (1 - shaky / 2) / (1 + 100 * relative * relative);  // 0.5 at 10 %
+}
+
+/// The line, or the flat one where the slope may as well be noise, or is not sure and changes the times of these sizes by
+/// less than `matters`: it would only make the ends uncertain.
+Line fit_line_if_sloped(std::span<const Point> points, double matters) {
+    const auto line = fit_line_robust(points);
+    const double rise = std::abs(line.slope) * (points.back().bytes - points.front().bytes);
+    const double sure = std::abs(line.slope) / std::max(line.slope_error, 1e-12);
+    if (sure > 20 || (sure > 4 && rise > matters)) return line;
+    std::vector<Point> same_size(points.begin(), points.end());
+    for (auto& point : same_size) point.bytes = 1;
+    return fit_line_robust(same_size);
+}
+
+Linear linear(const Line& line) noexcept {
+    if (line.of_none() >= 0) return {Nanos(line.of_none()), {line.slope}};
+    return {Nanos(0), {std::max(0.0, line.slope)}};  // a fixed part below 0 is a fit's, not a CPU's
+}
+
+/// L may be negative, see ProtocolRange.
+Linear latency(const Line& line) noexcept { return {Nanos(line.of_none()), {line.slope}}; }
+
+/// The ranges of one link, filled one after the other.
+class RangeFit {
+public:
+    RangeFit(std::span<const Measured> sizes, double latency_at_one, double jitter)
+        : sizes_(sizes), latency_at_one_(latency_at_one), jitter_(jitter) {
+        const auto shaky = std::ranges::count(sizes, true, &Measured::shaky);
+        shaky_ = static_cast<double>(shaky) / static_cast<double>(sizes.size());
+    }
+
+    /// `before` is the range of the smaller sizes; none for the first.
+    [[nodiscard]] ProtocolRange fit(const ProtocolRange* before) {
+        fit_gap(before);
+        range_.confidence.o_s = fit_overhead(&Measured::send, &Measured::send_point, range_.o_s);
+        range_.confidence.o_r = fit_overhead(&Measured::receive, &Measured::receive_point, range_.o_r);
+        fit_latency(before == nullptr);
+        return range_;
+    }
+
+private:
+    void fit_gap(const ProtocolRange* before) {
+        std::vector<Point> points;
+        for (const auto& size : sizes_) {
+            if (size.gap.kept > 0) points.push_back(size.gap_point());
+        }
+        if (points.empty()) return;
+        auto line = fit_line_robust(points);
+        if (before != nullptr && line.slope_error > 0.5 * std::abs(line.slope))
+            borrow_slope(line, points, before->G.ns);
+        range_.g = Nanos(std::max(0.0, line.at_one));
+        range_.G.ns = std::max(0.0, line.slope);
+        range_.confidence.g = confidence(line.at_one, line.at_one_error, shaky_);
+        range_.confidence.G = points.size() < 2 ? 0 : confidence(line.slope, line.slope_error, shaky_);
+    }
+
+    /// A bandwidth when the gaps of the first range say nothing: round trips grow by G and by what overheads and copies
+    /// add to it. Half of it errs by less than a factor of two on most networks, and is never 0.
+    [[nodiscard]] double slope_of_halves() const {
+        std::vector<Point> points;
+        for (const auto& size : sizes_) points.push_back(size.half_point());
+        return std::max(0.0, fit_line_robust(points).slope / 2);
+    }
+
+    /// Few points, much noise: another slope is more likely than any of theirs, which would be followed far beyond the
+    /// largest size.
+    static void borrow_slope(Line& line, std::span<const Point> points, double slope) {
+        std::vector<Point> flat(points.begin(), points.end());
+        for (auto& point : flat) {
+            point.value -= slope * (point.bytes - 1);
+            point.bytes = 1;
+        }
+        const auto error = line.slope_error;
+        line = fit_line(flat);
+        line.slope = slope;
+        line.slope_error = error;
+    }
+
+    double fit_overhead(Summary Measured::*which, Point (Measured::*point)() const noexcept, Linear& result) {
+        std::vector<Point> points;
+        for (const auto& size : sizes_) {
+            if ((size.*which).kept > 0) points.push_back((size.*point)());
+        }
+        if (points.empty()) return 0;
+        const auto line = fit_line_if_sloped(points, matters());
+        result = linear(line);
+        return confidence(line.at(points.front().bytes), points.front().sigma, shaky_);
+    }
+
+    /// A share of the time that the largest size takes.
+    [[nodiscard]] double matters() const noexcept { return 0.01 * sizes_.back().single.low / 2; }
+
+    /// What is left of half a round trip beyond the other parameters.
+    [[nodiscard]] double left(const Measured& size) const noexcept {
+        return size.single.low / 2 - (range_.o_s.of(size.bytes) + range_.o_r.of(size.bytes)).count() -
+               range_.G.of(size.bytes - 1).count();
+    }
+
+    void fit_latency(bool first) {
+        std::vector<Point> points;
+        std::size_t off = 0;
+        for (const auto& size : sizes_) {
+            const auto rest = left(size);
+            auto point = size.low_point();
+            // The low end of few samples stands higher in the noise than that of the many at one byte: within jitter.
+            if (std::abs(rest - latency_at_one_) > std::max({left_over * point.value, 3 * point.sigma, jitter_})) ++off;
+            point.value = rest;
+            points.push_back(point);
+        }
+        range_.L = {Nanos(latency_at_one_), {0}};
+        if (5 * off > points.size())
+            range_.L = first ? growing_from_one(points) : latency(fit_line_if_sloped(points, matters()));
+        const auto& best = sizes_.front();
+        range_.confidence.L = confidence(best.single.low / 2, best.single.error, shaky_);
+    }
+
+    /// In the first range L at one byte is what it is; only its growth is fitted.
+    [[nodiscard]] Linear growing_from_one(std::span<const Point> points) const noexcept {
+        double xx = 0, xy = 0;
+        for (const auto& point : points) {
+            const double weight = 1 / (point.sigma * point.sigma);
+            xx += weight * (point.bytes - 1) * (point.bytes - 1);
+            xy += weight * (point.bytes - 1) * (point.value - latency_at_one_);
+        }
+        return {Nanos(latency_at_one_), {xx > 0 ? xy / xx : 0}};
+    }
+
+    std::span<const Measured> sizes_;
+    double latency_at_one_;
+    double jitter_;
+    double shaky_ = 0;  // share of sizes
+    ProtocolRange range_;
+};
+
+/// A protocol changes where the gaps or the round trips leave their lines; both rarely do at the very same point.
+std::vector<std::size_t> changes_of(std::span<const Measured> sizes, const ChangeOptions& options) {
+    std::vector<Point> gaps, halves;
+    for (const auto& size : sizes) {
+        if (size.gap.kept == 0) return {};  // too little measured for ranges
+        gaps.push_back(size.gap_point());
+        halves.push_back(size.half_point());
+    }
+    auto all = find_changes(gaps, options);
+    for (const auto place : find_changes(halves, options)) {
+        const auto near = [&](std::size_t other) { return std::max(other, place) - std::min(other, place) < 3; };
+        if (std::ranges::none_of(all, near)) all.push_back(place);
+    }
+    std::ranges::sort(all);
+    // The last range holds for all that is larger: it must not rest on the end of what was measured.
+    const auto too_late = [&](std::size_t place) { return sizes[place].bytes > sizes.back().bytes / 8 * 7; };
+    while (!all.empty() && too_late(all.back())) all.pop_back();
+    // Nobody makes a protocol for so few sizes; a disturbance that lasted for some samples may look like one.
+    for (std::size_t i = 1; i < all.size();) {
+        const auto first = sizes[all[i - 1] + 1].bytes, last = sizes[all[i]].bytes;
+        const bool narrow = last < first + first / 5;
+        if (narrow) all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+        if (!narrow) ++i;
+    }
+    if (all.size() >= LogGP::max_ranges) all.resize(LogGP::max_ranges - 1);
+    return all;
+}
+
+}  // namespace
+
+Assessment assess(std::span<const Sample> samples, const ChangeOptions& options) {
+    auto result = summarise_sizes(samples);
+    auto& sizes = result.sizes;
+    if (sizes.empty()) return result;
+    auto ends = changes_of(sizes, options);
+    ends.push_back(sizes.size() - 1);
+
+    auto& model = result.model;
+    model.ranges.clear();
+    const auto& smallest = sizes.front();
+    model.half_round_trip = Nanos(std::max(0.0, smallest.single.median / 2));
+    model.jitter = Nanos(std::max(0.0, (smallest.single.median - smallest.single.low) / 2));
+    double latency_at_one = smallest.single.low / 2;
+    std::size_t from = 0;
+    for (const auto end : ends) {
+        const auto part = std::span<const Measured>(sizes).subspan(from, end + 1 - from);
+        if (from == 0) {  // the first range's overheads make L, and L makes its range
+            const auto r = RangeFit(part, 0, 0).fit(nullptr);
+            latency_at_one -=
+                (r.o_s.of(smallest.bytes) + r.o_r.of(smallest.bytes) + r.G.of(smallest.bytes - 1)).count();
+        }
+        auto range =
+            RangeFit(part, latency_at_one, model.jitter.count()).fit(from == 0 ? nullptr : &model.ranges.back());
+        range.up_to_bytes = end + 1 == sizes.size() ? std::numeric_limits<std::uint64_t>::max() : sizes[end].bytes;
+        model.ranges.push_back(range);
+        from = end + 1;
+    }
+    return result;
+}
+
+}  // namespace railmux::model

@@ -1,0 +1,95 @@
+#include "model/plan.hpp"
+
+#include <algorithm>
+
+namespace railmux::model {
+
+std::vector<Step> quick_opening(std::uint64_t max_bytes) {
+    return {{StepKind::single, 1, 1}, {StepKind::single, std::min(max_bytes, QuickLimits::second_size), 1}};
+}
+
+std::vector<Step> quick_rounds(std::uint64_t large) {
+    // 21 messages a round, 9 of them large. The third round is cut where the limits say so.
+    std::vector<Step> steps;
+    for (int round = 0; round < 3; ++round) {
+        steps.push_back({StepKind::single, 1, 1});
+        steps.push_back({StepKind::train, 1, 5});
+        steps.push_back({StepKind::single, large, 1});
+        steps.push_back({StepKind::train, large, 3});
+        steps.push_back({StepKind::delayed, 1, 3});
+        steps.push_back({StepKind::delayed, large, 2});
+    }
+    return steps;
+}
+
+std::uint64_t quick_large(double round_trip_ns, double ns_per_byte, std::uint64_t max_bytes) noexcept {
+    // Three rounds take 27 round trips of nothing, delays included, and 33 transfers of the large size.
+    constexpr double time_ns = 0.8 * QuickLimits::time_ns;
+    const double left = std::max(0.1 * time_ns, time_ns - 27 * round_trip_ns);
+    const double bytes = left / 33 / std::max(ns_per_byte, 1e-6);
+    constexpr double least = QuickLimits::second_size, most = QuickLimits::large_size;
+    return std::min(max_bytes, static_cast<std::uint64_t>(std::clamp(bytes, least, most)));
+}
+
+std::vector<Step> verify_steps(double ns_per_byte, std::uint64_t max_bytes) {
+    const auto large = quick_large(0, ns_per_byte, max_bytes);
+    const Step small_step{StepKind::single, 1, 1}, large_step{StepKind::single, large, 1};
+    return {small_step, large_step, small_step, large_step};
+}
+
+std::vector<std::uint64_t> linear_grid(std::uint64_t max_bytes, std::uint32_t count) {
+    std::vector<std::uint64_t> sizes{1};
+    const auto step = max_bytes / std::max(count, 1U);
+    for (const auto part : {16U, 4U, 2U}) {  // L, o and g are decided near one byte
+        if (step / part > sizes.back()) sizes.push_back(step / part);
+    }
+    for (std::uint64_t i = 1; i <= count; ++i) {
+        const auto size = max_bytes / count * i + max_bytes % count * i / count;
+        if (size > sizes.back()) sizes.push_back(size);
+    }
+    return sizes;
+}
+
+std::vector<std::uint64_t> denser(std::span<const std::uint64_t> sizes, std::span<const std::uint64_t> range_ends) {
+    std::vector<std::uint64_t> added;
+    const auto add_between = [&](std::size_t left, int parts) {
+        if (left + 1 >= sizes.size()) return;
+        const auto from = sizes[left], gap = sizes[left + 1] - from;
+        for (int i = 1; i < parts; ++i) {
+            const auto size = from + gap * static_cast<std::uint64_t>(i) / static_cast<std::uint64_t>(parts);
+            if (size > from) added.push_back(size);
+        }
+    };
+    for (const auto end : range_ends) {
+        const auto found = std::ranges::find(sizes, end);
+        if (found == sizes.end()) continue;  // the open end of the last range
+        const auto place = static_cast<std::size_t>(found - sizes.begin());
+        if (place > 0) add_between(place - 1, 2);
+        add_between(place, 4);
+        add_between(place + 1, 2);
+    }
+    std::ranges::sort(added);
+    added.erase(std::unique(added.begin(), added.end()), added.end());
+    return added;
+}
+
+std::vector<Step> full_rounds(std::span<const std::uint64_t> sizes, std::uint32_t rounds, std::uint32_t n) {
+    std::vector<Step> steps;
+    const auto small = sizes.empty() ? 0 : sizes.back() / 4;
+    for (std::uint32_t round = 0; round < rounds; ++round) {
+        for (const auto size : sizes) {
+            const bool often = size <= small;
+            const int singles = size == 1 ? 10 : often ? 4 : 1;
+            const int trains = size == 1 ? 4 : often ? 2 : 1;
+            for (int i = 0; i < singles; ++i) steps.push_back({StepKind::single, size, 1});
+            for (int i = 0; i < trains; ++i) {
+                if (often || round % 2 == 0) steps.push_back({StepKind::train, size, n});
+                if (often || round % 2 == 1) steps.push_back({StepKind::delayed, size, n});
+            }
+            if (round % 4 == 1) steps.push_back({StepKind::late, size, 1});
+        }
+    }
+    return steps;
+}
+
+}  // namespace railmux::model

@@ -1,0 +1,227 @@
+#include "model/prober.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "model/probe_wire.hpp"
+
+namespace railmux::model {
+
+namespace {
+
+/// Of a step whose samples are interrupted, in succession.
+constexpr std::uint32_t retries_allowed(ProbeKind kind) noexcept {
+    return kind == ProbeKind::full ? 3 : kind == ProbeKind::quick ? 1 : 0;
+}
+
+constexpr std::uint32_t max_lost = 3;
+constexpr int patience = 20;             // quick: its time limit so many times over, if processes hardly get to run
+constexpr std::uint32_t max_stages = 3;  // full: the grid, and twice denser
+
+std::uint64_t wire_bytes(const Train& train) noexcept {
+    return train.all_bytes() + train.n * ProbeRequest::size + ProbeReply::size;
+}
+
+}  // namespace
+
+Prober::Prober(ProbeOptions options)
+    : options_(std::move(options)), limiter_(options_.expected.range(1).G.ns, options_.background_share) {
+    options_.max_bytes = std::max<std::uint64_t>(options_.max_bytes, 1);
+    options_.n = std::clamp<std::uint32_t>(options_.n, 2, ProbeRequest::max_n);
+    switch (options_.kind) {
+        case ProbeKind::quick: steps_ = quick_opening(options_.max_bytes); break;
+        case ProbeKind::verify: steps_ = verify_steps(options_.expected.range(1).G.ns, options_.max_bytes); break;
+        case ProbeKind::full:
+            sizes_ = linear_grid(options_.max_bytes, options_.grid);
+            steps_ = full_rounds(sizes_, options_.rounds, options_.n);
+            break;
+    }
+}
+
+double Prober::progress() const noexcept {
+    return finished() ? 1 : static_cast<double>(at_) / static_cast<double>(steps_.size());
+}
+
+// --- What to send ----------------------------------------------------------------------------------------------------
+
+Action Prober::next(base::Nanoseconds now, Application application) {
+    if (started_ < 0) started_ = now;
+    while (!finished()) {
+        auto train = train_for(steps_[at_]);
+        const auto bytes = wire_bytes(train);
+        const auto when = application == Application::idle ? std::optional(now) : limiter_.when(bytes, now);
+        if (!when || !fits(train, now)) {  // never, or not within the limits: do without
+            step_done(now);
+            continue;
+        }
+        if (*when > now) return {.kind = Action::Kind::wait, .until = *when};
+        train.id = next_id_++;
+        limiter_.sent(bytes, now);
+        outcome_.cost.messages += train.messages();
+        outcome_.cost.bytes += bytes;
+        return {.kind = Action::Kind::send, .train = train};
+    }
+    return {};
+}
+
+Train Prober::train_for(const Step& step) const {
+    Train train{.n = step.n, .bytes = step.bytes};
+    if (step.kind == StepKind::single || step.kind == StepKind::train) return train;
+    const double single = single_estimate(step.bytes);
+    const auto* seen = known(step.bytes);
+    const double gap =
+        seen != nullptr && seen->gap > 0 ? seen->gap : options_.expected.predict(step.bytes).rail.count();
+    if (step.kind == StepKind::late) {
+        train.late_look = static_cast<base::Nanoseconds>(2 * single) + base::microsecond;  // it has arrived by then
+        return train;
+    }
+    // d = PRTT(1,0,s); where that does not exceed the gap PRTT(2,0,s), which is PRTT(1,0,s) + gap. A margin keeps noise
+    // from making a delay too short that was meant to be just long enough.
+    const auto delay = static_cast<base::Nanoseconds>(std::ceil(single));
+    const bool shows = delay_shows_overhead(delay, 1.1 * gap);
+    train.delay = shows ? delay : delay + static_cast<base::Nanoseconds>(std::ceil(gap));
+    return train;
+}
+
+bool Prober::fits(const Train& train, base::Nanoseconds now) const noexcept {
+    if (options_.kind != ProbeKind::quick) return true;
+    return outcome_.cost.messages + train.messages() <= QuickLimits::messages &&
+           outcome_.cost.bytes + wire_bytes(train) <= QuickLimits::bytes &&
+           spent_ns_ + estimate(train) <= 0.95 * QuickLimits::time_ns &&
+           now - started_ <= patience * QuickLimits::time_ns;
+}
+
+/// How long the train will take, in ns.
+double Prober::estimate(const Train& train) const noexcept {
+    const auto single = single_estimate(train.bytes);
+    const auto* seen = known(train.bytes);
+    const double gap = seen != nullptr && seen->gap > 0 ? seen->gap : single / 2;
+    return single + (train.n - 1) * (gap + static_cast<double>(train.delay)) + static_cast<double>(train.late_look);
+}
+
+double Prober::single_estimate(std::uint64_t bytes) const noexcept {
+    const auto* exact = known(bytes);
+    if (exact != nullptr && exact->single > 0) return exact->single;
+    const auto delivery = [&](std::uint64_t size) { return options_.expected.predict(size).delivery.count(); };
+    if (known_.empty()) return 2 * delivery(bytes);
+    const auto& least = known_.front();
+    if (known_.size() == 1 || bytes < least.bytes) {
+        return std::max(least.single, least.single + 2 * (delivery(bytes) - delivery(least.bytes)));
+    }
+    const auto& most = known_.back();
+    const double slope = (most.single - least.single) / static_cast<double>(most.bytes - least.bytes);
+    return least.single + std::max(0.0, slope) * static_cast<double>(bytes - least.bytes);
+}
+
+const Prober::Known* Prober::known(std::uint64_t bytes) const noexcept {
+    const auto found = std::ranges::lower_bound(known_, bytes, {}, &Known::bytes);
+    return found != known_.end() && found->bytes == bytes ? &*found : nullptr;
+}
+
+// --- What came back --------------------------------------------------------------------------------------------------
+
+void Prober::answered(const Sample& sample, base::Nanoseconds now) {
+    if (finished()) return;
+    samples_.push_back(sample);
+    spent_ns_ += sample.interrupted() ? sample.least_prtt() : sample.prtt();
+    outcome_.cost.cpu += sample.send_cpu + sample.receive_cpu;
+    const bool again = sample.interrupted() && retries_ < retries_allowed(options_.kind);
+    if (!sample.interrupted()) learn(sample);
+    if (again) {
+        ++retries_;
+    } else {
+        step_done(now);
+    }
+}
+
+void Prober::lost(base::Nanoseconds now) {
+    if (finished()) return;
+    if (++outcome_.lost >= max_lost) return conclude(now);
+    step_done(now);
+}
+
+void Prober::learn(const Sample& sample) {
+    const auto& train = sample.train;
+    if (train.late_look > 0 || train.delay > 0) return;
+    auto place = std::ranges::lower_bound(known_, train.bytes, {}, &Known::bytes);
+    const bool there = place != known_.end() && place->bytes == train.bytes;
+    const auto least = [](double& value, double seen) { value = value > 0 ? std::min(value, seen) : seen; };
+    if (train.n == 1) {
+        if (!there) place = known_.insert(place, Known{.bytes = train.bytes});
+        least(place->single, std::max(1.0, sample.prtt()));
+    } else if (there && place->single > 0) {
+        least(place->gap, std::max(0.0, sample.prtt() - place->single) / (train.n - 1));
+    }
+    if (known_.size() < 2) return;
+    const auto& from = known_.front();
+    const auto& to = known_.back();
+    // Half the growth of the round trip is G, or more where copies come on top: the limiter errs on the careful side.
+    const double slope = (to.single - from.single) / 2 / static_cast<double>(to.bytes - from.bytes);
+    if (slope > 0) limiter_.set_rate(slope);
+}
+
+void Prober::step_done(base::Nanoseconds now) {
+    retries_ = 0;
+    if (++at_ == steps_.size()) plan_more(now);
+}
+
+void Prober::plan_more(base::Nanoseconds now) {
+    ++stages_;
+    if (options_.kind == ProbeKind::quick && stages_ == 1) {
+        const double small = single_estimate(1), second = single_estimate(QuickLimits::second_size);
+        const double slope = std::max(0.0, second - small) / 2 / (QuickLimits::second_size - 1);
+        steps_ = quick_rounds(quick_large(small, slope, options_.max_bytes));
+        at_ = 0;
+        return;
+    }
+    if (options_.kind == ProbeKind::full && stages_ < max_stages && plan_denser()) return;
+    conclude(now);
+}
+
+/// Adds sizes where the protocol changes; false when there are none to add.
+bool Prober::plan_denser() {
+    std::vector<std::uint64_t> ends;
+    for (const auto& range : assess(samples_, options_.changes).model.ranges) ends.push_back(range.up_to_bytes);
+    const auto added = denser(sizes_, ends);
+    if (added.empty()) return false;
+    steps_ = full_rounds(added, options_.rounds, options_.n);
+    at_ = 0;
+    sizes_.insert(sizes_.end(), added.begin(), added.end());
+    std::ranges::sort(sizes_);
+    return true;
+}
+
+void Prober::conclude(base::Nanoseconds now) {
+    outcome_.took = now - started_;
+    outcome_.assessment = assess(samples_, options_.changes);
+    const auto& sizes = outcome_.assessment.sizes;
+    const bool enough = !sizes.empty() && outcome_.lost < max_lost;
+    if (options_.kind == ProbeKind::verify) {
+        const bool clean = std::ranges::any_of(sizes, std::logical_not{}, &Measured::shaky);
+        outcome_.verdict = enough && clean ? compare() : Verdict::too_little;
+    } else {
+        const bool gaps = enough && sizes.front().gap.kept > 0;
+        outcome_.verdict = gaps ? Verdict::measured : Verdict::too_little;
+        // Noise may leave nothing for the bandwidth of a quick probe: none is worse than a guess.
+        for (auto& range : outcome_.assessment.model.ranges) {
+            if (range.G.ns <= 0) range.G = options_.expected.range(1).G;
+        }
+    }
+    if (outcome_.verdict != Verdict::measured && outcome_.verdict != Verdict::disagrees) {
+        outcome_.assessment.model = options_.expected;
+    }
+}
+
+/// Whether each size took about as long as the expected model says.
+Verdict Prober::compare() const {
+    for (const auto& size : outcome_.assessment.sizes) {
+        const double expected = options_.expected.predict(size.bytes).delivery.count();
+        const double off = std::abs(size.single.low / 2 - expected);
+        if (off > options_.tolerance * expected + options_.expected.jitter.count()) return Verdict::disagrees;
+    }
+    return Verdict::verified;
+}
+
+}  // namespace railmux::model

@@ -1,0 +1,168 @@
+// Assessor: knows for each link how long frames take on it when nothing else is there. A model starts as a guess from
+// transport and link speed; a probe measures it as the link comes up. What traffic shows then is in sched/pace.hpp.
+//
+// One side of a link measures, the one that asked for it, and tells the other. Probes go between the application's
+// frames, which never wait for them. Between probes this costs nothing.
+//
+// Threads: one engine at a time.
+// Lifetime: owned by the rail manager; what it knows of a link lives and dies with the link.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include <railmux/assessment.hpp>
+#include <railmux/loggp.hpp>
+
+#include "base/log.hpp"
+#include "model/mirror.hpp"
+#include "model/prober.hpp"
+#include "rails/frame_pool.hpp"
+#include "rails/link.hpp"
+#include "rails/rail_set.hpp"
+
+namespace railmux::rails {
+
+/// How a rail was last looked at, for the times of what that look brought.
+struct Look {
+    base::Nanoseconds begun = 0;
+    base::Nanoseconds at = 0;           // when it ended
+    base::Nanoseconds blind = 0;        // before it nobody had looked for so long
+    base::Nanoseconds receive_cpu = 0;  // its share for one frame; 0: not taken
+};
+
+/// What the assessor asks of the rail manager.
+class AssessorHost {
+public:
+    /// Hands the frame to the rail at once, or as soon as the rail has room.
+    virtual void post_now(Link& link, Frame* frame) = 0;
+    /// The link's model is another one now.
+    virtual void model_changed(Link& link) = 0;
+
+protected:
+    ~AssessorHost() = default;
+};
+
+/// What is known of one link. Part of a Link.
+struct Assessed {
+    explicit Assessed(LogGP first) : model(std::move(first)) {}
+
+    LogGP model;  // as measured, or the guess
+    ModelSource source = ModelSource::guess;
+    model::Mirror mirror;
+
+    struct Probe {  // while one is running
+        explicit Probe(model::ProbeOptions options) : prober(std::move(options)) {}
+        model::Prober prober;
+        bool full = false;
+        bool awaiting = false;  // a train is under way
+        model::Train train{};
+        std::uint32_t next = 0;           // message of the train to be sent
+        base::Nanoseconds begun = 0;      // of the train
+        base::Nanoseconds last_sent = 0;  // end of the send before
+        base::Nanoseconds look_from = 0;  // late look: not before this time
+        model::Sample sample{};
+    };
+    std::unique_ptr<Probe> probe;
+};
+
+class Assessor {
+public:
+    struct Options {
+        bool probe = true;  // false: models stay guesses, corrected by traffic
+        bool share = true;  // links of one kind are only verified once one was measured
+        base::Nanoseconds (*clock)() = &base::now_ns;
+    };
+
+    Assessor(Options options, RailSet& rails, LinkTable& links, FramePool& pool, AssessorHost& host, base::Logger& log);
+    ~Assessor();
+
+    /// A link is live: it gets a first model, and a probe if it is ours to measure.
+    void link_up(Link& link, base::Nanoseconds now);
+    void link_down(Link& link, base::Nanoseconds now);
+
+    /// Sends what the probes want sent. True if anything was.
+    bool step(base::Nanoseconds now);
+    /// Whether somebody times what comes in: then every look at the rails should know the time.
+    [[nodiscard]] bool timing(base::Nanoseconds now) const noexcept { return awaiting_ > 0 || now < timing_until_; }
+    /// Where that comes in.
+    [[nodiscard]] std::uint32_t timed_rail() const noexcept { return timed_rail_; }
+    [[nodiscard]] bool working() const noexcept { return !probed_.empty(); }
+    /// When step wants to be called though nothing comes in.
+    [[nodiscard]] base::Nanoseconds next_step() const noexcept { return probed_.empty() ? never : next_step_; }
+    /// Whether `rail` may be looked at now; a late look at a reply is being waited for otherwise.
+    [[nodiscard]] bool may_look(std::uint32_t rail, base::Nanoseconds now) const noexcept {
+        return late_links_ == 0 || now >= late_[rail];
+    }
+
+    /// No more probes: this process is leaving, or that peer is.
+    void stop();
+    void stop(std::uint32_t peer);
+
+    /// Frames of the other side's assessor. False: malformed.
+    [[nodiscard]] bool on_probe(Link& link, std::span<const std::byte> body, const Look& look);
+    [[nodiscard]] bool on_reply(Link& link, std::span<const std::byte> body, const Look& look);
+    [[nodiscard]] bool on_model(Link& link, std::span<const std::byte> body);
+
+    /// Measures the link with a full probe; ends with assessed->probe gone.
+    void measure(Link& link, const AssessOptions& options, base::Nanoseconds now);
+    /// The last full probe's result, to be taken once.
+    [[nodiscard]] std::optional<LinkAssessment> take_result(const Link& link);
+
+    [[nodiscard]] const ProbeSpent& spent(std::uint32_t rail) const noexcept { return spent_[rail]; }
+
+private:
+    using Probe = Assessed::Probe;
+
+    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+
+    [[nodiscard]] std::uint64_t largest_probe(std::uint32_t rail) const noexcept;
+    void begin(Link& link, model::ProbeOptions options, bool full, base::Nanoseconds now);
+    bool step(Link& link, base::Nanoseconds now);
+    void start_train(Probe& probe, const model::Train& train, base::Nanoseconds now);
+    void send_due(Link& link, Probe& probe);
+    void send_message(Link& link, Probe& probe);
+    void finish(Link& link, base::Nanoseconds now);
+    void forget_probe(Link& link);
+    void end_train(Link& link, Probe& probe);
+    void tell_peer(Link& link);
+    void adopt(Link& link, LogGP model, ModelSource source);
+    [[nodiscard]] const LogGP* known_kind(const Link& link) const noexcept;
+    [[nodiscard]] Frame* frame(FrameType type, std::span<const std::byte> head, std::uint64_t payload);
+
+    Options options_;
+    RailSet& rails_;
+    LinkTable& links_;
+    FramePool& pool_;
+    AssessorHost& host_;
+    base::Logger& log_;
+
+    std::vector<std::uint32_t> probed_;  // links with a probe
+    bool stopped_ = false;
+    base::Nanoseconds next_step_ = never;
+    std::uint32_t awaiting_ = 0;          // of those: with a train under way
+    base::Nanoseconds timing_until_ = 0;  // as a mirror
+    std::uint32_t timed_rail_ = 0;
+    std::uint32_t late_links_ = 0;
+    std::vector<base::Nanoseconds> late_;  // by rail
+    std::vector<ProbeSpent> spent_;        // by rail
+
+    struct Kind {  // of links that share a model: from one rail, to rails of one speed
+        std::uint32_t rail = 0;
+        std::uint8_t remote_rail = 0;
+        LogGP model;
+    };
+    std::vector<Kind> kinds_;
+    struct Result {
+        transports::LinkId link;
+        std::uint32_t rail = 0;
+        LinkAssessment assessment;
+    };
+    std::vector<Result> results_;
+};
+
+}  // namespace railmux::rails

@@ -1,0 +1,55 @@
+// Vft: virtual finishing time. A message goes over the rail that will deliver it first; a large one is split so that all
+// chosen rails finish together. A. Lichei, "Analysis and Optimization of the Packet Scheduler in Open MPI" (2006),
+// chapter 4; docs/scheduling.md has the formulas and what differs.
+//
+// Each local rail has one clock, shared by all destinations: when it will be free. The clock is the prediction; the bytes
+// not yet acknowledged are the truth that bounds it, so that a rail that was faster than predicted is free at once.
+//
+// Threads and lifetime: as Policy.
+#pragma once
+
+#include <vector>
+
+#include "sched/policy.hpp"
+
+namespace railmux::sched {
+
+/// What the decision takes into account, stage by stage as in the thesis, so that each step's worth can be measured.
+enum class VftStage : std::uint8_t {
+    same_size,      // every message takes as long as one of 1 KiB: turns by rate
+    size_aware,     // its size counts: the rail is busy for s G
+    pause_aware,    // and the gap g between messages
+    latency_aware,  // and L, o_s and o_r until it is delivered
+    overlap_aware,  // and what grows with the size besides G; the sender's CPU works while rails send (default)
+};
+
+struct VftOptions {
+    VftStage stage = VftStage::overlap_aware;
+    std::uint32_t margin_percent = 5;          // a slower rail, or a split, must finish earlier by this to be used
+    std::uint64_t smallest_share = 16 * 1024;  // of a split: less is not worth a rail's overhead
+};
+
+class Vft final : public Policy {
+public:
+    explicit Vft(std::size_t rails, const VftOptions& options = {}) : options_(options), free_(rails, 0) {}
+
+    [[nodiscard]] std::string_view name() const noexcept override { return "vft"; }
+    [[nodiscard]] std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
+                                     base::Nanoseconds now) noexcept override;
+    void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
+               std::span<std::uint64_t> shares) noexcept override;
+    [[nodiscard]] bool replans() const noexcept override { return true; }
+    void charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept override;
+
+    /// When a message of `bytes` handed over now would be delivered, after `now`.
+    [[nodiscard]] Ticks delivery(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) const noexcept;
+
+private:
+    [[nodiscard]] Ticks idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept;
+    [[nodiscard]] Ticks wait(const Candidate& candidate, Ticks now) const noexcept;
+
+    VftOptions options_;
+    std::vector<Ticks> free_;  // by local rail: its clock
+};
+
+}  // namespace railmux::sched

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# What cannot work says at once what it is and what to do: settings that name nothing, ports in use, other versions, keys.
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+# listener_says TEXT: the listener says so in one line, and goes on listening
+listener_says() {
+    until_true "the listener says '$1'" grep -F -- "$1" "$work/listener"
+    kill -0 "$listener" || fail "the listener has ended"
+    kill "$listener"
+    wait "$listener" 2>/dev/null || true
+}
+
+echo "what selectors name and this host does not have"
+refuses 1 'tcp.interfaces names nosuch0' env RAILMUX_TCP_INTERFACES=nosuch0 "$railmux" pingpong --listen 0
+refuses 1 '(did you mean "127.0.0.1"?)' env RAILMUX_RAILS=127.0.0.7 "$railmux" info
+refuses 1 'rails names tcp:l0, which this host does not have (did you mean "tcp:lo"?)' "$railmux" info --rails tcp:l0
+refuses 1 'rails names nosuch0' "$railmux" pingpong --listen 0 --rails nosuch0
+refuses 1 'rails names 203.0.113.1' env RAILMUX_RAILS=lo,203.0.113.1 "$railmux" bandwidth --listen 0
+"$railmux" info --rails '^nosuch0,nosuch*' >/dev/null || fail "excludes and globs may name what is not there"
+
+echo "malformed and unknown variables"
+refuses 1 'RAILMUX_CONNECT_TIMEOUT: "5 parsecs" is not a time' env RAILMUX_CONNECT_TIMEOUT="5 parsecs" "$railmux" info
+refuses 1 'RAILMUX_RAILS: ' env RAILMUX_RAILS=10.0.0.0/33 "$railmux" info
+RAILMUX_POLICI=fixed "$railmux" info >"$work/out" 2>"$work/err"
+says 'unknown variable RAILMUX_POLICI is ignored (did you mean "RAILMUX_POLICY"?)'
+"$railmux" info >"$work/out" 2>"$work/err"
+[ ! -s "$work/err" ] || fail "a warning without a cause"
+
+echo "ports in use"
+listen pingpong
+refuses 1 "port $port is in use" "$railmux" pingpong --listen "$port"
+RAILMUX_TCP_PORTS=$port-$port RAILMUX_TCP_FAMILIES=ipv4 refuses 1 "every port of $port-$port is in use on 127.0.0.1" \
+    "$railmux" pingpong --listen 0 --rails lo
+kill "$listener"
+wait "$listener" 2>/dev/null || true
+
+echo "nobody there, under a name or an address"
+refuses 1 "no-such-host.invalid:5000: " "$railmux" pingpong --connect no-such-host.invalid:5000
+refuses 1 "127.0.0.1:9 cannot be reached: Connection refused" "$railmux" pingpong --connect 127.0.0.1:9 \
+    --set connect.patience=0s
+
+echo "nobody there yet: what it waits for is said at once, and it is not in vain"
+"$railmux" pingpong --connect "127.0.0.1:$port" --sizes 8 --iterations 10 >"$work/out" 2>"$work/err" &
+client=$!
+until_true "the client says what it waits for" \
+    grep "127.0.0.1:$port: Connection refused; waiting up to 10 s for somebody to listen there" "$work/err"
+"$railmux" pingpong --listen "$port" 2>"$work/listener" || fail "the listener"
+wait $client || fail "the client"
+
+echo "another job key is not taken for a network fault"
+RAILMUX_JOB_KEY=right listen pingpong
+RAILMUX_JOB_KEY=wrong refuses 1 "127.0.0.1:$port refused: the job keys differ" "$railmux" pingpong --connect "127.0.0.1:$port"
+listener_says "the job keys differ; give both sides the same job.key (RAILMUX_JOB_KEY)"
+
+# The version differs in one place at a time, as a release that changes just that would have it.
+for place in door:"it speaks version 2 of the railmux start-up protocol, this is version 1" \
+    contact:"it speaks wire version 2, this is version 1" \
+    stream:"it speaks version 2 of the railmux stream, this is version 1" \
+    hello:"it speaks wire version 2, this is version 1"; do
+    part=${place%%:*}
+    text=${place#*:}
+    echo "a peer of another version ($part)"
+    listen pingpong
+    timeout 10 "$net/stranger.py" client "127.0.0.1:$port" "--$part" 2 >"$work/stranger" || fail "it was not told why"
+    listener_says "$text; use one release of railmux on both sides"
+
+    timeout 10 "$net/stranger.py" server "--$part" 2 >"$work/stranger-$part" &
+    until_true "a stranger" grep . "$work/stranger-$part"
+    status=0
+    timeout 10 "$railmux" pingpong --connect "127.0.0.1:$(cat "$work/stranger-$part")" --set connect.patience=100ms \
+        >"$work/out" 2>"$work/err" || status=$?
+    [ $status = 1 ] || fail "it ended with $status"
+    mentions "$text"
+    mentions "use one release of railmux on both sides"
+    wait $! || fail "the stranger saw something else"
+done
+
+echo "a rank of another version"
+status=0
+# shellcheck disable=SC2016 # for the shells of the job
+timeout 2.5 "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 2' \
+    "$railmux" "$net/stranger.py" >"$work/out" 2>"$work/err" || status=$?
+[ $status = 1 ] || fail "it ended with $status"
+mentions "rank 1 is not a peer: it speaks wire version 2, this is version 1; use one release of railmux on both sides"
+mentions "send to rank 1 failed: wrong_version"
+echo "all good"
