@@ -100,7 +100,8 @@ void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         const Link& link = links_.at(talk.links[i]);
         candidate.recent = talk.follows && link.slot == talk.last_link;
         if (const auto measured = pace.per_byte(); measured > 0) {
-            candidate.cost.slope += measured - candidate.cost.per_byte;
+            // What a byte takes besides G stays what it was; a model that has G wrong may have no such part at all.
+            candidate.cost.slope = std::max(measured, candidate.cost.slope + measured - candidate.cost.per_byte);
             candidate.cost.per_byte = measured;
         }
         const auto heard = link.echo.latency();

@@ -4,9 +4,10 @@ namespace railmux::sched {
 
 void Pace::sent(std::uint64_t bytes, base::Nanoseconds now) noexcept {
     if (backlog_ == 0) {
+        // A backlog that was acknowledged at one stroke left the rail idle for a moment only: what it proved still holds.
+        if (now - last_ > idle_time) busy_bytes_ = 0;
         last_ = now;
         counts_ = false;
-        busy_bytes_ = 0;
     }
     backlog_ += bytes;
 }
@@ -15,7 +16,9 @@ void Pace::account(base::Nanoseconds now) noexcept {
     if (counts_) {
         time_ += now - last_;
         bytes_ += pending_;
-        if (window_over()) end_window();
+        const bool first = window_count_ == 0;
+        const bool long_enough = time_ >= (first ? first_window_time : window_time) && bytes_ >= window_bytes;
+        if (long_enough || (first && bytes_ >= first_window_bytes)) end_window();
     }
     busy_bytes_ += pending_;
     pending_ = 0;
@@ -23,12 +26,6 @@ void Pace::account(base::Nanoseconds now) noexcept {
     const bool long_enough =
         static_cast<Ticks>(std::min<std::uint64_t>(backlog_, backlog_bytes)) * per_byte_ >= to_ticks(backlog_time);
     counts_ = backlog_ >= backlog_bytes || long_enough;
-}
-
-bool Pace::window_over() const noexcept {
-    if (bytes_ < window_bytes) return false;
-    if (window_count_ == 0) return time_ >= first_window_time || bytes_ >= first_window_bytes;
-    return time_ >= window_time;
 }
 
 void Pace::end_window() noexcept {

@@ -46,19 +46,21 @@ public:
 
 private:
     static constexpr std::uint64_t first_allowance = 256 * 1024;
+    // Idle for longer than acknowledgements and moments of absence take: the network may have changed.
+    static constexpr base::Nanoseconds idle_time = 10 * base::millisecond;
     // A backlog is what keeps a rail busy until long after the next acknowledgement, which may be kept back for 100 us.
     static constexpr base::Nanoseconds backlog_time = 250 * base::microsecond;
     static constexpr std::uint64_t backlog_bytes = 32 * 1024;
     // A window; the first one is short, because what is known before it is a guess.
     static constexpr base::Nanoseconds window_time = 5 * base::millisecond;
     static constexpr base::Nanoseconds first_window_time = base::millisecond;
-    static constexpr std::uint64_t first_window_bytes = 512 * 1024;
     static constexpr std::uint64_t window_bytes = 32 * 1024;
+    // On a rail so fast that this passes sooner: twice the bursts that networks are known to pass.
+    static constexpr std::uint64_t first_window_bytes = 512 * 1024;
     // A day a byte: no rate is lower.
     static constexpr Ticks slowest = to_ticks(base::Nanoseconds{86'400} * base::second) / 1024;
 
     void account(base::Nanoseconds now) noexcept;
-    [[nodiscard]] bool window_over() const noexcept;
     void end_window() noexcept;
 
     std::uint64_t backlog_ = 0;

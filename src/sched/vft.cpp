@@ -1,8 +1,7 @@
 #include "sched/vft.hpp"
 
 #include <algorithm>
-
-#include "sched/filling.hpp"
+#include <limits>
 
 namespace railmux::sched {
 
@@ -13,16 +12,22 @@ constexpr Ticks same_latency = to_ticks(base::microsecond);
 // Acknowledgements are kept back for up to 100 us, and looked for between other things.
 constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 
+// Of a split: a header and a closing frame come with each share.
+constexpr std::uint64_t least_share = 1024;
+// How far back the mix of small and large messages counts for what a byte of backlog costs.
+constexpr std::uint64_t mix_bytes = 64 * 1024;
+
 /// bytes * ticks, kept far from overflow: what takes longer than a day is not distinguished.
 Ticks times(std::uint64_t bytes, Ticks per_byte) noexcept {
     constexpr Ticks longest = to_ticks(86'400 * base::second);
+    // Of one type: the overflow check of mixed signs costs several times as much.
     Ticks product = 0;
-    if (__builtin_mul_overflow(bytes, per_byte, &product) || product > longest) return longest;
-    return product;
+    if (__builtin_mul_overflow(static_cast<Ticks>(bytes), per_byte, &product)) return longest;
+    return product < longest ? product : longest;
 }
 }  // namespace
 
-Ticks Vft::idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept {
+inline Ticks Vft::idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept {
     switch (options_.stage) {
         case VftStage::same_size: return times(same_size_bytes, cost.per_byte);
         case VftStage::size_aware: return times(bytes, cost.per_byte);
@@ -33,15 +38,20 @@ Ticks Vft::idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept {
     return cost.latency + times(bytes, cost.slope);
 }
 
+Ticks Vft::gap(const Cost& cost) const noexcept { return options_.stage < VftStage::pause_aware ? 0 : cost.gap; }
+
 /// How long until the rail is free: what its clock says, or what is known to be on it, whichever is less. The clock never
 /// stands behind now.
-Ticks Vft::wait(const Candidate& candidate, Ticks now) const noexcept {
-    const auto clock = std::max<Ticks>(free_[candidate.rail] - now, 0);
+inline Ticks Vft::wait(const Candidate& candidate, Ticks now) const noexcept {
     if (candidate.backlog == 0) return 0;
-    const auto known = std::min(clock, candidate.cost.gap + times(candidate.backlog, candidate.cost.per_byte));
+    const auto& clock = clocks_[candidate.rail];
+    // The backlog is known in bytes, but small messages take their gaps: these are spread over the bytes.
+    const auto known = times(candidate.backlog, candidate.cost.per_byte + clock.gap_per_byte);
+    const auto predicted = std::min(std::max<Ticks>(clock.free - now, 0), known);
     // A rail that has been silent for longer than acknowledgements take is slower than thought; what has lasted so long is
     // expected to last as long again.
-    return std::max(known, to_ticks(candidate.silent - acknowledged_within) - 2 * candidate.cost.latency);
+    if (candidate.silent <= acknowledged_within) return predicted;
+    return std::max(predicted, to_ticks(candidate.silent - acknowledged_within) - 2 * candidate.cost.latency);
 }
 
 Ticks Vft::delivery(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) const noexcept {
@@ -51,54 +61,67 @@ Ticks Vft::delivery(const Candidate& candidate, std::uint64_t bytes, base::Nanos
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
+    const auto now_ticks = to_ticks(now);
+    constexpr auto never = std::numeric_limits<Ticks>::max();
     std::size_t fastest = 0;
     std::size_t first = 0;
-    Ticks fastest_idle = 0;
+    Ticks fastest_idle = never;
     Ticks fastest_delivery = 0;
-    Ticks first_delivery = 0;
+    Ticks first_delivery = never;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        auto idle = idle_delivery(candidates[i].cost, bytes);
-        const auto delivered = wait(candidates[i], to_ticks(now)) + idle;
+        const auto& candidate = candidates[i];
+        auto idle = idle_delivery(candidate.cost, bytes);
+        const auto delivered = wait(candidate, now_ticks) + idle;
         // Of rails that are about equal, the one that both sides look at already: what is not looked at is not polled.
-        if (candidates[i].recent) idle -= idle / 100 * options_.margin_percent + same_latency;
-        if (i == 0 || idle < fastest_idle) {
+        if (candidate.recent) idle -= margin(idle) + same_latency;
+        if (idle < fastest_idle) {
             fastest = i;
             fastest_idle = idle;
             fastest_delivery = delivered;
         }
-        if (i == 0 || delivered < first_delivery) {
+        if (delivered < first_delivery) {
             first = i;
             first_delivery = delivered;
         }
     }
-    const auto margin = fastest_delivery / 100 * options_.margin_percent;
-    return first_delivery < fastest_delivery - margin ? first : fastest;
+    return first_delivery < fastest_delivery - margin(fastest_delivery) ? first : fastest;
 }
 
 void Vft::charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept {
+    auto& clock = clocks_[candidate.rail];
     const auto start = to_ticks(now) + wait(candidate, to_ticks(now));
     const auto counted = options_.stage == VftStage::same_size ? same_size_bytes : bytes;
-    const auto gap =
-        options_.stage == VftStage::same_size || options_.stage == VftStage::size_aware ? Ticks{0} : candidate.cost.gap;
-    free_[candidate.rail] = start + std::max(gap, times(counted, candidate.cost.per_byte));
+    clock.free = start + gap(candidate.cost) + times(counted, candidate.cost.per_byte);
+    if (candidate.backlog == 0) clock.gaps = 0, clock.bytes = 0;
+    clock.gaps += gap(candidate.cost);
+    clock.bytes += std::max<std::uint64_t>(bytes, 1);
+    clock.gap_per_byte = clock.gaps / static_cast<Ticks>(clock.bytes);
+    if (clock.bytes > mix_bytes) clock.gaps /= 2, clock.bytes /= 2;
+}
+
+/// A share is worth a rail's while if it takes much longer than the gap that comes with it: a sixteenth is lost.
+std::uint64_t Vft::smallest_share(const Cost& cost) const noexcept {
+    const auto efficient = static_cast<std::uint64_t>(16 * cost.gap / std::max<Ticks>(cost.per_byte, 1));
+    return std::min(std::max(efficient, least_share), options_.smallest_share);
 }
 
 void Vft::split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                 std::span<std::uint64_t> shares) noexcept {
     std::fill(shares.begin(), shares.end(), 0);
-    Filling filling(bytes);
+    water_.clear();
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& c = candidates[i];
         const auto before = wait(c, to_ticks(now)) + times(c.claimed, c.cost.per_byte);
-        filling.add(i, before + c.cost.latency, c.cost.per_byte);
+        water_.add(i, before + c.cost.latency, c.cost.per_byte, smallest_share(c.cost));
     }
-    filling.fill();
-    while (filling.drop_smaller_than(options_.smallest_share)) filling.fill();
-    if (filling.used() == 1 || !filling.beats_one_rail_by(options_.margin_percent)) {
-        shares[filling.best_alone()] = bytes;
-        return;
+    const auto end = water_.fill(bytes);
+    // Without a clear gain all of it stays on one rail, as in choose.
+    const auto single = water_.best_single(bytes);
+    if (end * 100 > single.end * (100 - options_.margin_percent)) {
+        shares[single.place] = bytes;
+    } else {
+        water_.pour(bytes, shares);
     }
-    filling.shares(shares);
 }
 
 }  // namespace railmux::sched

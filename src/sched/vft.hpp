@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sched/policy.hpp"
+#include "sched/water_fill.hpp"
 
 namespace railmux::sched {
 
@@ -26,12 +27,13 @@ enum class VftStage : std::uint8_t {
 struct VftOptions {
     VftStage stage = VftStage::overlap_aware;
     std::uint32_t margin_percent = 5;          // a slower rail, or a split, must finish earlier by this to be used
-    std::uint64_t smallest_share = 16 * 1024;  // of a split: less is not worth a rail's overhead
+    std::uint64_t smallest_share = 16 * 1024;  // of a split: so much is worth any rail's overhead
 };
 
 class Vft final : public Policy {
 public:
-    explicit Vft(std::size_t rails, const VftOptions& options = {}) : options_(options), free_(rails, 0) {}
+    explicit Vft(std::size_t rails, const VftOptions& options = {})
+        : options_(options), clocks_(rails), water_(rails) {}
 
     [[nodiscard]] std::string_view name() const noexcept override { return "vft"; }
     [[nodiscard]] std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
@@ -45,11 +47,22 @@ public:
     [[nodiscard]] Ticks delivery(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) const noexcept;
 
 private:
+    struct Clock {
+        Ticks free = 0;           // when the rail is free again
+        Ticks gap_per_byte = 0;   // what a byte of its backlog takes besides G: gaps over bytes
+        Ticks gaps = 0;           // of the messages charged lately
+        std::uint64_t bytes = 0;  // of these
+    };
+
     [[nodiscard]] Ticks idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept;
+    [[nodiscard]] std::uint64_t smallest_share(const Cost& cost) const noexcept;
+    [[nodiscard]] Ticks gap(const Cost& cost) const noexcept;
+    [[nodiscard]] Ticks margin(Ticks time) const noexcept { return time / 100 * options_.margin_percent; }
     [[nodiscard]] Ticks wait(const Candidate& candidate, Ticks now) const noexcept;
 
     VftOptions options_;
-    std::vector<Ticks> free_;  // by local rail: its clock
+    std::vector<Clock> clocks_;  // by local rail
+    WaterFill water_;            // of split
 };
 
 }  // namespace railmux::sched

@@ -1,0 +1,192 @@
+// A sender with several peers over the rails of sched_world.hpp. It calls the policy as src/rails does: small messages by
+// choose, large ones planned anew at each acknowledgement, in pieces, with claims across peers.
+//
+// Threads: one thread.
+// Lifetime: the policy outlives it.
+#pragma once
+
+#include <limits>
+#include <queue>
+#include <random>
+#include <vector>
+
+#include "sched_world.hpp"
+
+namespace railmux::sched::test {
+
+struct Message {
+    std::size_t peer = 0;
+    std::uint64_t bytes = 0;
+};
+
+class Sender {
+public:
+    /// `reach`: for each peer the rails that lead to it.
+    Sender(Policy& policy, const std::vector<RailSpec>& rails, const std::vector<std::vector<std::uint32_t>>& reach)
+        : policy_(policy), paces_(rails.size()), claims_(rails.size(), 0) {
+        for (const auto& spec : rails) wires_.emplace_back(spec);
+        for (const auto& way : reach) {
+            auto& peer = peers_.emplace_back();
+            for (const auto rail : way) {
+                const auto speed = static_cast<std::uint64_t>(8e9 / rails[rail].per_byte_ns);
+                peer.candidates.push_back({.rail = rail, .speed_bps = speed, .cost = rails[rail].cost()});
+            }
+            peer.claims.assign(way.size(), 0);
+            peer.unacked.assign(way.size(), 0);
+        }
+    }
+
+    /// Sends them in order, at most `window` at a time; returns when the last one has arrived.
+    base::Nanoseconds run(const std::vector<Message>& messages, std::size_t window) {
+        std::size_t next = 0;
+        left_.clear();
+        while (true) {
+            for (; next < messages.size() && under_way_ < window; ++next) begin(messages[next]);
+            feed_all();
+            if (acks_.empty()) break;
+            now_ = acks_.top().at;
+            for (; !acks_.empty() && acks_.top().at == now_; acks_.pop()) acknowledged(acks_.top());
+            for (auto& pace : paces_) pace.settle(now_);
+        }
+        return next == messages.size() && under_way_ == 0 ? finished_ : std::numeric_limits<base::Nanoseconds>::max();
+    }
+
+private:
+    // As in src/rails/bulk.cpp.
+    static constexpr std::uint64_t smallest_share = 16 * 1024;
+    static constexpr std::uint64_t fragment = 256 * 1024;
+    static constexpr base::Nanoseconds horizon = base::millisecond;
+    static constexpr base::Nanoseconds piece_time = base::millisecond / 4;
+
+    struct Ack {
+        base::Nanoseconds at;
+        std::size_t peer;
+        std::size_t place;
+        std::uint64_t bytes;
+        std::size_t message;
+        bool operator<(const Ack& other) const { return at > other.at; }
+    };
+    struct Bulk {
+        std::size_t message;
+        std::uint64_t bytes;
+    };
+    struct Peer {
+        std::vector<Candidate> candidates;
+        std::vector<std::uint64_t> claims;
+        std::vector<std::uint64_t> unacked;
+        std::deque<Bulk> bulk;
+    };
+
+    void begin(const Message& message) {
+        const auto id = left_.size();
+        left_.push_back(message.bytes);
+        ++under_way_;
+        auto& peer = peers_[message.peer];
+        if (message.bytes >= 2 * smallest_share && policy_.replans()) {
+            peer.bulk.push_back({id, message.bytes});
+            return;
+        }
+        refresh(peer);
+        if (message.bytes < 2 * smallest_share) {
+            const auto place = policy_.choose(peer.candidates, message.bytes, now_);
+            hand_over(message.peer, place, message.bytes, id);
+            return;
+        }
+        std::vector<std::uint64_t> shares(peer.candidates.size(), 0);
+        policy_.split(peer.candidates, message.bytes, now_, shares);
+        for (std::size_t i = 0; i < shares.size(); ++i) {
+            if (shares[i] > 0) hand_over(message.peer, i, shares[i], id);
+        }
+    }
+
+    void hand_over(std::size_t number, std::size_t place, std::uint64_t bytes, std::size_t message) {
+        auto& peer = peers_[number];
+        const auto& candidate = peer.candidates[place];
+        auto& wire = wires_[candidate.rail];
+        const auto arrival = wire.deliver(bytes, now_);
+        finished_ = std::max(finished_, arrival);
+        acks_.push({wire.acknowledge(arrival), number, place, bytes, message});
+        paces_[candidate.rail].sent(bytes, now_);
+        peer.unacked[place] += bytes;
+        policy_.charge(candidate, bytes, now_);
+    }
+
+    void acknowledged(const Ack& ack) {
+        auto& peer = peers_[ack.peer];
+        peer.unacked[ack.place] -= ack.bytes;
+        paces_[peer.candidates[ack.place].rail].delivered(ack.bytes);
+        left_[ack.message] -= ack.bytes;
+        if (left_[ack.message] == 0) --under_way_;
+    }
+
+    void refresh(Peer& peer) {
+        for (auto& candidate : peer.candidates) {
+            const auto& pace = paces_[candidate.rail];
+            candidate.cost = wires_[candidate.rail].spec().cost();
+            candidate.backlog = pace.backlog();
+            candidate.silent = pace.silent(now_);
+            if (pace.per_byte() > 0) candidate.cost.slope = candidate.cost.per_byte = pace.per_byte();
+        }
+    }
+
+    void replan(Peer& peer) {
+        drop_claims(peer);
+        refresh(peer);
+        auto candidates = peer.candidates;
+        for (auto& candidate : candidates) candidate.claimed = claims_[candidate.rail];
+        std::uint64_t left = 0;
+        for (const auto& bulk : peer.bulk) left += bulk.bytes;
+        policy_.split(candidates, left, now_, peer.claims);
+        for (std::size_t i = 0; i < candidates.size(); ++i) claims_[candidates[i].rail] += peer.claims[i];
+    }
+
+    void drop_claims(Peer& peer) {
+        for (std::size_t i = 0; i < peer.claims.size(); ++i)
+            claims_[peer.candidates[i].rail] -= std::exchange(peer.claims[i], 0);
+    }
+
+    std::uint64_t piece_for(Peer& peer, std::size_t place) {
+        replan(peer);
+        const auto& candidate = peer.candidates[place];
+        const auto claim = peer.claims[place];
+        const auto span = to_ticks(horizon) + 4 * candidate.cost.latency;
+        const auto enough = std::min<std::uint64_t>(static_cast<std::uint64_t>(span / candidate.cost.per_byte),
+                                                    paces_[candidate.rail].allowance());
+        if (claim == 0 || peer.unacked[place] >= std::max(enough, 2 * smallest_share)) return 0;
+        const auto piece = static_cast<std::uint64_t>(to_ticks(piece_time) / candidate.cost.per_byte);
+        return std::min({claim, std::clamp(piece, smallest_share, fragment), peer.bulk.front().bytes});
+    }
+
+    void feed_all() {
+        ++next_fed_;
+        for (std::size_t n = 0; n < peers_.size(); ++n) {
+            const auto number = (next_fed_ + n) % peers_.size();
+            auto& peer = peers_[number];
+            for (std::size_t place = 0; place < peer.candidates.size(); ++place) {
+                while (!peer.bulk.empty()) {
+                    const auto bytes = piece_for(peer, place);
+                    if (bytes == 0) break;
+                    const auto message = peer.bulk.front().message;
+                    peer.bulk.front().bytes -= bytes;
+                    if (peer.bulk.front().bytes == 0) peer.bulk.pop_front();
+                    hand_over(number, place, bytes, message);
+                }
+            }
+            if (peer.bulk.empty()) drop_claims(peer);
+        }
+    }
+
+    Policy& policy_;
+    std::vector<Wire> wires_;
+    std::vector<Pace> paces_;
+    std::vector<std::uint64_t> claims_;
+    std::vector<Peer> peers_;
+    std::priority_queue<Ack> acks_;
+    std::vector<std::uint64_t> left_;  // by message: not acknowledged
+    std::size_t under_way_ = 0;
+    std::size_t next_fed_ = 0;
+    base::Nanoseconds now_ = 0;
+    base::Nanoseconds finished_ = 0;
+};
+
+}  // namespace railmux::sched::test

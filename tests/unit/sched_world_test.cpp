@@ -1,0 +1,213 @@
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <cstdlib>
+
+#include <fmt/core.h>
+
+#include "sched/vft.hpp"
+#include "sched_sender.hpp"
+
+using namespace railmux;
+using sched::test::Message;
+using sched::test::RailSpec;
+using sched::test::Sender;
+
+namespace {
+
+using Random = std::mt19937_64;
+
+/// Log-uniform. Written out, because the standard's distributions differ between libraries.
+double between(Random& random, double low, double high) {
+    const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
+    return low * std::exp(unit * std::log(high / low));
+}
+
+struct Instance {
+    std::vector<RailSpec> rails;
+    std::vector<std::vector<std::uint32_t>> reach;
+    std::vector<Message> messages;
+};
+
+/// Two or three rails, one to three peers that each reach some of them, and at most six messages, all at once.
+Instance instance(Random& random, double least, double most) {
+    Instance made;
+    const auto rails = 2 + random() % 2;
+    for (std::size_t i = 0; i < rails; ++i) {
+        made.rails.push_back({.latency_ns = between(random, 5'000, 50'000),
+                              .gap_ns = between(random, 300, 3'000),
+                              .per_byte_ns = between(random, 0.8, 80)});
+    }
+    const auto peers = 1 + random() % 3;
+    for (std::size_t i = 0; i < peers; ++i) {
+        auto& way = made.reach.emplace_back();
+        const auto set = 1 + random() % ((1U << rails) - 1);
+        for (std::uint32_t r = 0; r < rails; ++r) {
+            if ((set >> r & 1) != 0) way.push_back(r);
+        }
+    }
+    const auto messages = 1 + random() % 6;
+    for (std::size_t i = 0; i < messages; ++i) {
+        made.messages.push_back({random() % peers, static_cast<std::uint64_t>(between(random, least, most))});
+    }
+    return made;
+}
+
+double vft_makespan(const Instance& made) {
+    sched::Vft vft(made.rails.size());
+    Sender sender(vft, made.rails, made.reach);
+    return static_cast<double>(sender.run(made.messages, 64));
+}
+
+/// Whole messages: every assignment is tried. A rail's order does not matter, since only its last delivery does.
+double best_whole(const Instance& made, std::size_t next, std::vector<double>& busy) {
+    if (next == made.messages.size()) {
+        double end = 0;
+        for (std::size_t r = 0; r < busy.size(); ++r) {
+            if (busy[r] > 0) end = std::max(end, busy[r] + made.rails[r].latency_ns);
+        }
+        return end;
+    }
+    double best = std::numeric_limits<double>::infinity();
+    const auto& message = made.messages[next];
+    for (const auto r : made.reach[message.peer]) {
+        const auto taken = made.rails[r].gap_ns + static_cast<double>(message.bytes) * made.rails[r].per_byte_ns;
+        busy[r] += taken;
+        best = std::min(best, best_whole(made, next + 1, busy));
+        busy[r] -= taken;
+    }
+    return best;
+}
+
+/// Messages that may be cut anywhere can all have arrived by T exactly if for every set of peers the rails that lead to
+/// them bring their bytes by then (Hall's condition, as maximum flow is minimum cut). One gap a rail is counted.
+double best_divided(const Instance& made) {
+    const auto feasible = [&](double end) {
+        for (std::size_t set = 1; set < std::size_t{1} << made.reach.size(); ++set) {
+            double bytes = 0;
+            std::vector<bool> leads(made.rails.size(), false);
+            for (const auto& message : made.messages) {
+                if ((set >> message.peer & 1) == 0) continue;
+                bytes += static_cast<double>(message.bytes);
+                for (const auto r : made.reach[message.peer]) leads[r] = true;
+            }
+            for (std::size_t r = 0; r < leads.size(); ++r) {
+                const auto& rail = made.rails[r];
+                if (leads[r]) bytes -= std::max(0.0, end - rail.latency_ns - rail.gap_ns) / rail.per_byte_ns;
+            }
+            if (bytes > 0) return false;
+        }
+        return true;
+    };
+    double low = 0;
+    double high = 1e12;
+    while (high - low > 1) (feasible((low + high) / 2) ? high : low) = (low + high) / 2;
+    return high;
+}
+
+struct Distribution {
+    std::vector<double> values;
+
+    [[nodiscard]] double mean() const {
+        double sum = 0;
+        for (const auto value : values) sum += value;
+        return sum / static_cast<double>(values.size());
+    }
+    [[nodiscard]] double quantile(double q) {
+        std::sort(values.begin(), values.end());
+        return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
+    }
+    /// Printed on demand: SCHED_FIGURES=1.
+    void print(const char* what) {
+        if (std::getenv("SCHED_FIGURES") == nullptr) return;
+        fmt::print("{}: mean {:.4f}, median {:.4f}, p90 {:.4f}, p99 {:.4f}, p99.9 {:.4f}, worst {:.4f}\n", what, mean(),
+                   quantile(0.5), quantile(0.9), quantile(0.99), quantile(0.999), quantile(1));
+    }
+};
+
+Distribution small_messages() {
+    Random random(1);
+    Distribution ratio;
+    for (int i = 0; i < 10'000; ++i) {
+        const auto made = instance(random, 1, 32 * 1024 - 1);
+        std::vector<double> busy(made.rails.size(), 0);
+        ratio.values.push_back(vft_makespan(made) / best_whole(made, 0, busy));
+    }
+    ratio.print("makespan over optimum, whole messages of 1 B to 32 KiB");
+    return ratio;
+}
+
+Distribution large_messages() {
+    Random random(2);
+    Distribution ratio;
+    for (int i = 0; i < 10'000; ++i) {
+        const auto made = instance(random, 32 * 1024, 4 * 1024 * 1024);
+        ratio.values.push_back(vft_makespan(made) / best_divided(made));
+    }
+    ratio.print("makespan over optimum, divided messages of 32 KiB to 4 MiB");
+    return ratio;
+}
+
+/// The time of 5,000 messages with 64 under way, over the bound: all bytes at the sum of the rates.
+double random_sizes(const char* name) {
+    const std::vector<RailSpec> rails{
+        {.per_byte_ns = 8}, {.latency_ns = 15'000, .per_byte_ns = 20}, {.latency_ns = 20'000, .per_byte_ns = 80}};
+    const std::vector<std::vector<std::uint32_t>> reach(6, {0, 1, 2});
+    Random random(4);
+    std::vector<Message> messages;
+    double bytes = 0;
+    for (int i = 0; i < 5'000; ++i) {
+        messages.push_back({random() % 6, static_cast<std::uint64_t>(between(random, 1, 1024 * 1024))});
+        bytes += static_cast<double>(messages.back().bytes);
+    }
+    const auto policy = sched::make_policy(name, rails.size());
+    const auto time = static_cast<double>(Sender(*policy, rails, reach).run(messages, 64));
+    return time / (bytes / (1 / 8.0 + 1 / 20.0 + 1 / 80.0));
+}
+
+}  // namespace
+
+TEST_CASE("messages end within 5 % of the optimum on average", "[sched][world]") {
+    CHECK(small_messages().mean() < 1.05);
+    CHECK(large_messages().mean() < 1.05);
+}
+
+// The targets that are not met (docs/scheduling.md, "Open"). They are marked, not loosened: whoever meets one is told by
+// the failure of its mark.
+TEST_CASE("small messages end within 25 % of the optimum at worst", "[sched][world][!shouldfail]") {
+    CHECK(small_messages().quantile(1) < 1.25);
+}
+
+TEST_CASE("large messages end within 25 % of the optimum at worst", "[sched][world][!shouldfail]") {
+    CHECK(large_messages().quantile(1) < 1.25);
+}
+
+TEST_CASE("another rail never makes it more than 2 % worse", "[sched][world][!shouldfail]") {
+    Random random(3);
+    Distribution ratio;
+    for (int i = 0; i < 10'000; ++i) {
+        auto made = instance(random, 1, 1024 * 1024);
+        const auto before = vft_makespan(made);
+        made.rails.push_back({.latency_ns = between(random, 5'000, 50'000), .per_byte_ns = between(random, 0.8, 80)});
+        for (auto& way : made.reach) way.push_back(static_cast<std::uint32_t>(made.rails.size() - 1));
+        ratio.values.push_back(vft_makespan(made) / before);
+    }
+    ratio.print("makespan with another rail over without");
+    CHECK(ratio.quantile(1) < 1.02);
+}
+
+TEST_CASE("random sizes to six peers over three uneven rails", "[sched][world]") {
+    if (std::getenv("SCHED_FIGURES") != nullptr) {
+        for (const auto* name : {"vft", "wfq", "weighted_round_robin", "round_robin", "fixed"})
+            fmt::print("random sizes, time over bound: {} {:.3f}\n", name, random_sizes(name));
+    }
+    const auto vft = random_sizes("vft");
+    CHECK(vft < 1.05);
+    CHECK(random_sizes("round_robin") / vft >= 1.5);
+    CHECK(random_sizes("weighted_round_robin") >= vft);
+}
+
+TEST_CASE("random sizes: weighted_round_robin takes 1.15 times as long", "[sched][world][!shouldfail]") {
+    // It knows the true rates here, and is within 1 % of the bound itself: nothing could be so much faster.
+    CHECK(random_sizes("weighted_round_robin") / random_sizes("vft") >= 1.15);
+}
