@@ -19,7 +19,7 @@ namespace {
 
 enum class Role { serve, drive, idle };
 
-Role role_of(const BenchmarkOptions& options, const Config& config) {
+Role role_of(const SideOptions& options, const Config& config) {
     if (!options.listen.empty()) return Role::serve;
     if (!options.connect.empty()) return Role::drive;
     if (config.text("job.id").empty()) {
@@ -61,7 +61,7 @@ Peer accept_client(Context& context) {
 }
 
 // One client after the other; with --keep a client that fails does not end the listener.
-int serve_clients(Context& context, Workspace& workspace, const BenchmarkOptions& options) {
+int serve_clients(Context& context, Workspace& workspace, const SideOptions& options) {
     const auto port = context.listen(options.listen);
     fmt::print(stderr, "railmux: listening on port {}\n", port);
     for (;;) {
@@ -89,13 +89,6 @@ std::string title_of(const Benchmark& benchmark, const BenchmarkOptions& options
     return text + "\n";
 }
 
-// A line on the terminal that the next one replaces. Nothing when standard error goes elsewhere.
-void show_progress(std::string_view text) {
-    if (::isatty(STDERR_FILENO) != 1) return;
-    fmt::print(stderr, "\r\x1b[K{}", text);
-    std::fflush(stderr);
-}
-
 Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes) {
     if (benchmark.action == Action::pingpong) return {.action = benchmark.action, .bytes = bytes};
     const auto wanted = options.buffers == 0 ? options.window : std::min(options.buffers, options.window);
@@ -112,7 +105,7 @@ Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std
             .buffers = buffers};
 }
 
-void drive(const Benchmark& benchmark, const BenchmarkOptions& options, Driver& driver, Printer& printer) {
+void measure_sizes(const Benchmark& benchmark, const BenchmarkOptions& options, Driver& driver, Printer& printer) {
     const auto sizes = parse_sizes(options.sizes);
     driver.settle();
     for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -121,8 +114,6 @@ void drive(const Benchmark& benchmark, const BenchmarkOptions& options, Driver& 
         show_progress("");
         printer.add(benchmark.result(sizes[i], outcome, driver));
     }
-    driver.finish();
-    printer.end();
 }
 
 }  // namespace
@@ -149,13 +140,24 @@ Config make_config(const ConfigOptions& options) {
     return config;
 }
 
-void add_benchmark_options(CLI::App& command, BenchmarkOptions& options) {
+void show_progress(std::string_view text) {
+    if (::isatty(STDERR_FILENO) != 1) return;
+    fmt::print(stderr, "\r\x1b[K{}", text);
+    std::fflush(stderr);
+}
+
+void add_side_options(CLI::App& command, SideOptions& options) {
     auto* listen = command.add_option("--listen", options.listen, "wait for the other side on this port; 0: any")
                        ->type_name("PORT");
     command.add_option("--connect", options.connect, "measure with the side that listens there")
         ->type_name("HOST:PORT")
         ->excludes(listen);
     command.add_flag("--keep", options.keep, "listen: serve one client after the other, for ever")->needs(listen);
+    add_config_options(command, options.config);
+}
+
+void add_benchmark_options(CLI::App& command, BenchmarkOptions& options) {
+    add_side_options(command, options.sides);
     command.add_option("--sizes", options.sizes, "message sizes, e.g. 8,64,4K or doubling 1-1M")
         ->type_name("LIST")
         ->capture_default_str();
@@ -167,11 +169,9 @@ void add_benchmark_options(CLI::App& command, BenchmarkOptions& options) {
         ->each([&options](const std::string&) { options.extent.warm_up_given = true; });
     auto* json = command.add_flag("--json", options.json, "one JSON object on standard output");
     command.add_flag("--csv", options.csv, "comma-separated values on standard output")->excludes(json);
-    add_config_options(command, options.config);
 }
 
-int run_benchmark(const Benchmark& benchmark, const BenchmarkOptions& options) {
-    static_cast<void>(parse_sizes(options.sizes));  // before anything is opened
+int run_sides(const SideOptions& options, const Drive& drive) {
     const auto config = make_config(options.config);
     const auto role = role_of(options, config);
     Workspace workspace;  // before the context, which may use it to its own end
@@ -184,11 +184,20 @@ int run_benchmark(const Benchmark& benchmark, const BenchmarkOptions& options) {
     }
     const std::chrono::nanoseconds patience(config.number("connect.patience"));
     const auto server = options.connect.empty() ? context.peer(1) : context.connect(options.connect, patience);
-    const auto format = options.json ? Format::json : options.csv ? Format::csv : Format::table;
     Driver driver(context, server, workspace);
-    Printer printer(format, benchmark.name, title_of(benchmark, options, context, server, config));
-    drive(benchmark, options, driver, printer);
+    drive(context, server, driver, config);
+    driver.finish();
     return 0;
+}
+
+int run_benchmark(const Benchmark& benchmark, const BenchmarkOptions& options) {
+    static_cast<void>(parse_sizes(options.sizes));  // before anything is opened
+    const auto format = options.json ? Format::json : options.csv ? Format::csv : Format::table;
+    return run_sides(options.sides, [&](Context& context, Peer server, Driver& driver, const Config& config) {
+        Printer printer(format, benchmark.name, title_of(benchmark, options, context, server, config));
+        measure_sizes(benchmark, options, driver, printer);
+        printer.end();
+    });
 }
 
 }  // namespace railmux::tools

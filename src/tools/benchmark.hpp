@@ -9,6 +9,7 @@
 #include <railmux/config.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,16 +31,31 @@ void add_config_options(CLI::App& command, ConfigOptions& options);
 /// Config::load() with the options on top. Throws UsageError naming the malformed option.
 [[nodiscard]] Config make_config(const ConfigOptions& options);
 
-struct BenchmarkOptions {
+/// Where the two sides find each other.
+struct SideOptions {
     ConfigOptions config;
     std::string listen;
     std::string connect;
+    bool keep = false;
+};
+
+void add_side_options(CLI::App& command, SideOptions& options);
+
+/// Plays this process's role: serves (listener, or rank 1 of a job), calls `drive` with the driver of the serving side
+/// (connected, or rank 0), or nothing (rank 2 and above). The command's exit code.
+using Drive = std::function<void(Context& context, Peer server, Driver& driver, const Config& config)>;
+[[nodiscard]] int run_sides(const SideOptions& options, const Drive& drive);
+
+/// A line on the terminal that the next one replaces. Nothing when standard error goes elsewhere.
+void show_progress(std::string_view text);
+
+struct BenchmarkOptions {
+    SideOptions sides;
     std::string sizes;
     Extent extent;
     std::uint64_t window = 64;
     std::uint64_t buffers = 0;  // 0: as many as the window
     Direction direction = Direction::to_server;
-    bool keep = false;
     bool json = false;
     bool csv = false;
 };
@@ -54,7 +70,6 @@ struct Benchmark {
     Result (*result)(std::uint64_t bytes, const Outcome& outcome, Driver& driver);
 };
 
-/// Plays this process's role: server, driver, or nothing (rank 2 and above of a job). The command's exit code.
 [[nodiscard]] int run_benchmark(const Benchmark& benchmark, const BenchmarkOptions& options);
 
 }  // namespace railmux::tools

@@ -12,6 +12,7 @@ namespace railmux::tools {
 void add_info(CLI::App& railmux, int& exit_code);
 void add_pingpong(CLI::App& railmux, int& exit_code);
 void add_bandwidth(CLI::App& railmux, int& exit_code);
+void add_probe(CLI::App& railmux, int& exit_code);
 void add_run(CLI::App& railmux, int& exit_code);
 
 }  // namespace railmux::tools

@@ -188,3 +188,29 @@ TEST_CASE("a peer may be slow to progress while the other one sleeps", "[engine]
     }
     other.join();
 }
+
+TEST_CASE("models: each link has one from the first message on, and can be measured in full", "[engine]") {
+    Pair pair;
+    CHECK(pair.a.models(pair.to_b).empty());
+    std::atomic<bool> over = false;
+    std::thread other([&] {
+        while (!over) pair.b.progress();
+    });
+    pair.a.send(pair.to_b, 1, {});
+    double last = 0;
+    const auto links = pair.a.assess(
+        pair.to_b, "127.0.1.2",
+        {.n = 3, .sizes = 3, .rounds = 2, .max_bytes = 4096, .progress = [&](std::string_view, double done) {
+             last = done;
+         }});
+    over = true;
+    other.join();
+    CHECK(last == 1);
+    REQUIRE(links.size() == 1);
+    CHECK(links[0].link.rail == "tcp:127.0.1.2");
+    CHECK(links[0].points.size() >= 3);
+    CHECK(valid(links[0].link.model));
+    CHECK(links[0].spent.messages > 0);
+    CHECK_THROWS_AS(pair.a.assess(pair.to_b, "127.0.1."), Error);
+    CHECK(pair.a.models(pair.to_b).size() == 2);
+}

@@ -16,7 +16,7 @@ below = {
     "sched": ["base", "model"],
     "rails": ["base", "transports", "sched", "model", "progress"],
     "messaging": ["base", "bootstrap", "transports", "progress", "sched", "model", "rails"],
-    "tools": ["base", "bootstrap"],
+    "tools": ["base", "bootstrap", "model"],
 }
 include = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 wrong = []

@@ -1,0 +1,153 @@
+// `railmux probe`: measures the links to another process in full.
+#include <fmt/format.h>
+
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "model/picture.hpp"
+#include "tools/benchmark.hpp"
+#include "tools/commands.hpp"
+#include "tools/usage.hpp"
+
+namespace railmux::tools {
+namespace {
+
+constexpr auto footer = R"(Measures each rail with trains of messages (PRTT) and fits the LogGP model: for each range of sizes the latency L, the overheads
+of sender and receiver o_s and o_r, the gap g, and the bandwidth 1/G. docs/model.md tells how, and how the numbers compare with
+other tools: half the round trip, which those call latency, is L + o_s + o_r.
+
+  host-a$ railmux probe --listen 5000
+  host-b$ railmux probe --connect host-a:5000 --svg rails.svg
+  host-b$ railmux probe --connect host-a:5000 --rails tcp:eth1 --json
+        $ railmux run -n 2 railmux probe)";
+
+struct ProbeCommand {
+    SideOptions sides;
+    AssessOptions assess;
+    bool json = false;
+    std::string csv;
+    std::string svg;
+};
+
+double us(Nanos time) { return time.count() / 1000; }
+
+void print_table(std::string_view with, const std::vector<LinkAssessment>& links) {
+    fmt::print("# railmux probe with {}\n", with);
+    constexpr auto row = "{:<20} {:>12} {:>9} {:>9} {:>9} {:>9} {:>11} {:>10} {:>11} {:>8} {:>9}\n";
+    fmt::print(row, "# rail", "up to bytes", "L us", "o_s us", "o_r us", "g us", "Mbit/s", "confidence", "half rt us",
+               "points", "took ms");
+    const auto number = [](double value) { return fmt::format("{:.2f}", value); };
+    for (const auto& link : links) {
+        for (const auto& range : link.link.model.ranges) {
+            const bool last = range.up_to_bytes == std::numeric_limits<std::uint64_t>::max();
+            fmt::print(row, link.link.rail, last ? std::string("any") : std::to_string(range.up_to_bytes),
+                       number(us(range.L.of(1))), number(us(range.o_s.of(1))), number(us(range.o_r.of(1))),
+                       number(us(range.g)), fmt::format("{:.1f}", range.G.bits_per_second() / 1e6),
+                       number(range.confidence.least()), number(us(link.link.model.half_round_trip)),
+                       link.points.size(), number(static_cast<double>(link.took.count()) / 1e6));
+        }
+    }
+}
+
+void print_json(const std::vector<LinkAssessment>& links) {
+    nlohmann::json results = nlohmann::json::array();
+    for (const auto& link : links) {
+        results.push_back({{"rail", link.link.rail},
+                           {"link", link.link.link},
+                           {"model", nlohmann::json::parse(to_json(link.link.model))},
+                           {"messages", link.spent.messages},
+                           {"bytes", link.spent.bytes},
+                           {"took_ns", link.took.count()}});
+    }
+    fmt::print("{}\n", nlohmann::json{{"tool", "probe"}, {"results", results}}.dump());
+}
+
+void write_file(const std::string& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text;
+    if (!file.flush()) throw Error(ErrorCode::system, path + " cannot be written", "check the folder and its rights");
+}
+
+std::string csv_of(const std::vector<LinkAssessment>& links) {
+    std::string text = "rail,n,bytes,delay_ns,prtt_ns,held_ns,send_cpu_ns,late,interrupted\n";
+    for (const auto& link : links) {
+        for (const auto& p : link.points) {
+            text += fmt::format("{},{},{},{:.0f},{:.0f},{:.0f},{:.0f},{:d},{:d}\n", link.link.rail, p.n, p.bytes,
+                                p.delay.count(), p.prtt.count(), p.held.count(), p.send_cpu.count(), p.late,
+                                p.interrupted);
+        }
+    }
+    return text;
+}
+
+/// What the fit saw of a point.
+model::Sample sample_of(const ProbePoint& point) {
+    const auto ns = [](Nanos time) { return static_cast<base::Nanoseconds>(time.count()); };
+    model::Sample sample{.train = {.n = point.n, .bytes = point.bytes, .delay = ns(point.delay)}};
+    sample.round_trip = ns(point.prtt + point.held);
+    sample.idle = ns(point.delay) * (point.n - 1);
+    sample.send_cpu = ns(point.send_cpu);
+    sample.mirror_held = ns(point.held);
+    return sample;
+}
+
+std::string picture_of(std::string_view with, const std::vector<LinkAssessment>& links) {
+    std::vector<model::PictureRail> rails;
+    for (const auto& link : links) {
+        std::vector<model::Sample> samples;
+        for (const auto& point : link.points) {
+            if (!point.late && !point.interrupted) samples.push_back(sample_of(point));
+        }
+        rails.push_back({link.link.rail, model::summarise_sizes(samples).sizes, link.link.model});
+    }
+    return model::draw_probe(rails, fmt::format("railmux probe with {}", with));
+}
+
+void probe(const ProbeCommand& command, Context& context, Peer server, Driver& driver) {
+    driver.settle();
+    auto options = command.assess;
+    options.progress = [](std::string_view rail, double done) {
+        const auto marks = static_cast<std::size_t>(done * 40);
+        show_progress(fmt::format("{:<20} [{:<40}] {:3.0f} %", rail, std::string(marks, '#'), done * 100));
+    };
+    const auto links = context.assess(server, "all", options);
+    show_progress("");
+    if (links.empty()) throw Error(ErrorCode::unreachable, "no link could be measured", "see `railmux info`");
+    const auto with = context.name(server);
+    if (!command.csv.empty()) write_file(command.csv, csv_of(links));
+    if (!command.svg.empty()) write_file(command.svg, picture_of(with, links));
+    if (command.json) {
+        print_json(links);
+    } else {
+        print_table(with, links);
+    }
+}
+
+}  // namespace
+
+void add_probe(CLI::App& railmux, int& exit_code) {
+    auto* command = railmux.add_subcommand("probe", "measure the rails between two processes: the LogGP model");
+    command->footer(footer);
+    const auto options = std::make_shared<ProbeCommand>();  // lives as long as the callback below
+    add_side_options(*command, options->sides);
+    command->add_option("--n", options->assess.n, "messages in a row")->check(CLI::Range(2, 64))->capture_default_str();
+    command->add_option("--sizes", options->assess.sizes, "how many sizes, at equal distances")
+        ->check(CLI::Range(2, 1024))
+        ->capture_default_str();
+    command->add_option("--rounds", options->assess.rounds, "times each size is measured")
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    command->add_option("--max-bytes", options->assess.max_bytes, "largest message; 0: the largest frame of the rail")
+        ->capture_default_str();
+    command->add_flag("--json", options->json, "one JSON object on standard output");
+    command->add_option("--csv", options->csv, "write all raw points there")->type_name("FILE");
+    command->add_option("--svg", options->svg, "draw points, fits and protocol changes there")->type_name("FILE");
+    command->callback([options, &exit_code] {
+        exit_code = run_sides(options->sides, [&](Context& context, Peer server, Driver& driver, const Config&) {
+            probe(*options, context, server, driver);
+        });
+    });
+}
+
+}  // namespace railmux::tools
