@@ -13,7 +13,8 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer = R"(Measures each rail with trains of messages (PRTT) and fits the LogGP model: for each range of sizes the latency L, the overheads
+constexpr auto footer =
+    R"(Measures each rail with trains of messages (PRTT) and fits the LogGP model: for each range of sizes the latency L, the overheads
 of sender and receiver o_s and o_r, the gap g, and the bandwidth 1/G. docs/model.md tells how, and how the numbers compare with
 other tools: half the round trip, which those call latency, is L + o_s + o_r.
 
@@ -73,9 +74,9 @@ std::string csv_of(const std::vector<LinkAssessment>& links) {
     std::string text = "rail,n,bytes,delay_ns,prtt_ns,held_ns,send_cpu_ns,late,interrupted\n";
     for (const auto& link : links) {
         for (const auto& p : link.points) {
-            text += fmt::format("{},{},{},{:.0f},{:.0f},{:.0f},{:.0f},{:d},{:d}\n", link.link.rail, p.n, p.bytes,
-                                p.delay.count(), p.prtt.count(), p.held.count(), p.send_cpu.count(), p.late,
-                                p.interrupted);
+            text +=
+                fmt::format("{},{},{},{:.0f},{:.0f},{:.0f},{:.0f},{:d},{:d}\n", link.link.rail, p.n, p.bytes,
+                            p.delay.count(), p.prtt.count(), p.held.count(), p.send_cpu.count(), p.late, p.interrupted);
         }
     }
     return text;
