@@ -63,6 +63,7 @@ Engine::Engine(const Config& config, Parts parts)
       rails_(manager_options(config, membership_, clock_), rail_set_, *policy_, *this, log_),
       sender_(sender_options(config), operations_, rails_),
       receiver_(operations_, rails_) {
+    now_ = now();
     for (const auto& warning : config_.warnings()) log_.warning("{}", warning);
     // In a job a peer's number is its rank; outside, peer 0 is this process itself.
     for (std::uint32_t rank = 0; membership_.in_job() && rank < size(); ++rank) rails_.peers().of_rank(rank);

@@ -47,8 +47,10 @@ bool RailManager::poll_rail(std::uint32_t rail, base::Nanoseconds now) {
     const auto begun = exact ? options_.assessor.clock() : now;
     const auto blind = exact ? watch_.looks(begun) : not_timed;
     const auto count = rails_[rail].rail->poll(events_);
-    // An idle wait does not read the clock for each look; what comes in at last is to be timed all the same.
-    const bool news = count > 0 && events_[count - 1].kind == EventKind::received;
+    // A wait does not read the clock for each look; what comes in at last is to be timed all the same, and time limits
+    // must not begin in the past.
+    const bool news = std::any_of(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count),
+                                  [](const transports::Event& event) { return event.kind != EventKind::done; });
     const auto ended = exact || news ? options_.assessor.clock() : now;
     if (news) now = now_ = ended;
     if (count > 0) {
