@@ -264,7 +264,8 @@ TEST_CASE("run: eight processes find each other", "[run]") {
 
 TEST_CASE("run: in other network namespaces too", "[run]") {
     const auto name = "railmux-test-" + std::to_string(::getpid());
-    const auto failed = system_says("ip netns add " + name + "-a && ip netns add " + name + "-b");
+    const auto failed =
+        system_says("ip netns add " + name + "-a && ip netns add " + name + "-b && ip netns exec " + name + "-a true");
     if (!failed.empty()) {
         WARN("SKIPPED: network namespaces cannot be made here");
     } else {
