@@ -35,18 +35,19 @@ double us(Nanos time) { return time.count() / 1000; }
 
 void print_table(std::string_view with, const std::vector<LinkAssessment>& links) {
     fmt::print("# railmux probe with {}\n", with);
-    constexpr auto row = "{:<20} {:>12} {:>9} {:>9} {:>9} {:>9} {:>11} {:>10} {:>11} {:>8} {:>9}\n";
-    fmt::print(row, "# rail", "up to bytes", "L us", "o_s us", "o_r us", "g us", "Mbit/s", "confidence", "half rt us",
-               "points", "took ms");
+    constexpr auto row = "{:<20} {:<9} {:>12} {:>9} {:>9} {:>9} {:>9} {:>11} {:>10} {:>11} {:>8} {:>9}\n";
+    fmt::print(row, "# rail", "source", "up to bytes", "L us", "o_s us", "o_r us", "g us", "Mbit/s", "confidence",
+               "half rt us", "points", "took ms");
     const auto number = [](double value) { return fmt::format("{:.2f}", value); };
     for (const auto& link : links) {
         for (const auto& range : link.link.model.ranges) {
             const bool last = range.up_to_bytes == std::numeric_limits<std::uint64_t>::max();
-            fmt::print(row, link.link.rail, last ? std::string("any") : std::to_string(range.up_to_bytes),
-                       number(us(range.L.of(1))), number(us(range.o_s.of(1))), number(us(range.o_r.of(1))),
-                       number(us(range.g)), fmt::format("{:.1f}", range.G.bits_per_second() / 1e6),
-                       number(range.confidence.least()), number(us(link.link.model.half_round_trip)),
-                       link.points.size(), number(static_cast<double>(link.took.count()) / 1e6));
+            fmt::print(row, link.link.rail, to_string(link.link.source),
+                       last ? std::string("any") : std::to_string(range.up_to_bytes), number(us(range.L.of(1))),
+                       number(us(range.o_s.of(1))), number(us(range.o_r.of(1))), number(us(range.g)),
+                       fmt::format("{:.1f}", range.G.bits_per_second() / 1e6), number(range.confidence.least()),
+                       number(us(link.link.model.half_round_trip)), link.points.size(),
+                       number(static_cast<double>(link.took.count()) / 1e6));
         }
     }
 }
@@ -56,6 +57,7 @@ void print_json(const std::vector<LinkAssessment>& links) {
     for (const auto& link : links) {
         results.push_back({{"rail", link.link.rail},
                            {"link", link.link.link},
+                           {"source", to_string(link.link.source)},
                            {"model", nlohmann::json::parse(to_json(link.link.model))},
                            {"messages", link.spent.messages},
                            {"bytes", link.spent.bytes},
@@ -112,8 +114,12 @@ void probe(const ProbeCommand& command, Context& context, Peer server, Driver& d
         const auto marks = static_cast<std::size_t>(done * 40);
         show_progress(fmt::format("{:<20} [{:<40}] {:3.0f} %", rail, std::string(marks, '#'), done * 100));
     };
+    const auto wanted = context.models(server).size();
     const auto links = context.assess(server, "all", options);
     show_progress("");
+    if (links.size() < wanted) {
+        fmt::print(stderr, "railmux: {} of {} links died while they were measured\n", wanted - links.size(), wanted);
+    }
     if (links.empty()) throw Error(ErrorCode::unreachable, "no link could be measured", "see `railmux info`");
     const auto with = context.name(server);
     if (!command.csv.empty()) write_file(command.csv, csv_of(links));
