@@ -8,7 +8,7 @@ namespace {
 // tens of times what a put and its closing frame cost a CPU.
 constexpr std::uint64_t smallest_share = 16 * 1024;
 
-// Without replanning a link holds two pieces of bulk: one on its way, one to follow without a gap.
+// Without a choice a link holds two pieces of bulk: one on its way, one to follow without a gap.
 constexpr std::uint32_t bulk_per_link = 2;
 
 // With it a rail is given so much that it stays busy until the next acknowledgement (they may be kept back for 100 us, and
@@ -59,8 +59,9 @@ void RailManager::feed_bulk(Link& link, base::Nanoseconds now) {
 
 /// How much bulk the link should be given now.
 std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
-    if (!policy_.replans()) return link.bulk < bulk_per_link ? options_.fragment : 0;
     auto& talk = *peers_[link.peer].talk;
+    // With one link there is nothing to decide: it is kept full.
+    if (!policy_.replans() || talk.links.size() == 1) return link.bulk < bulk_per_link ? options_.fragment : 0;
     replan(link.peer, talk, now);
     const auto claim = talk.claims[link.place];
     if (claim == 0) return 0;
