@@ -33,23 +33,29 @@ std::vector<LinkAssessment> Engine::assess(Peer to, std::string_view rails, cons
     const auto selector = base::Selector::parse(rails);
     const auto peer = known_peer(to);
     rails_.want(peer, now());
-    progress_until([&] { return rails_.connected(peer) || rails_.peers()[peer].failed != ErrorCode::ok; }, never_ends);
+    const auto& known = rails_.peers()[peer];
+    progress_until([&] { return rails_.connected(peer) || known.left || known.failed != ErrorCode::ok; }, never_ends);
     if (!rails_.connected(peer)) {
-        throw Error(rails_.peers()[peer].failed, rails_.peers().name(peer) + " cannot be measured",
-                    rails_.peers()[peer].failure);
+        throw Error(known.left ? ErrorCode::peer_left : known.failed, rails_.peers().name(peer) + " cannot be measured",
+                    known.failure);
     }
     progress_until([] { return false; }, now() + settle_time);
 
+    const auto patience = static_cast<base::Nanoseconds>(config_.number("connect.patience"));
     std::vector<LinkAssessment> all;
     for (const auto link : rails_.live_links(peer)) {
         const auto& rail = rail_set_[rails_.rail_of(link)];
         const std::vector<std::string> names{rail.info.name, rail.info.device};
         const auto match = selector.match(names, rail.info.addresses);
         if (match == base::Selector::Match::excluded || match == base::Selector::Match::unlisted) continue;
-        rails_.measure(link, options, now());
+        rails_.measure(link, options);
         auto next_report = now();
+        double last = 0;
+        auto moved = now();
         const auto over = [&] {
             const auto done = rails_.measured(link);
+            if (std::exchange(last, done) != done) moved = now_;
+            if (now_ - moved > patience) rails_.stop_measuring(link);  // the peer is silent, and its link full
             if (options.progress && (done >= 1 || now_ >= next_report)) {
                 options.progress(rail.info.name, done);
                 next_report = now_ + between_reports;

@@ -16,6 +16,9 @@ namespace {
 constexpr base::Nanoseconds reply_limit = base::second;
 // After a probe message, or when a link has just been accepted, more are expected: from then on times are taken.
 constexpr base::Nanoseconds mirror_alert = 5 * base::millisecond;
+// Bytes waiting on a link beyond which a probe is not answered: four of the largest answers.
+constexpr std::uint64_t most_queued = 4 * FramePool::largest;
+
 std::string_view to_string(model::Verdict verdict) noexcept {
     switch (verdict) {
         case model::Verdict::running: return "unfinished";
@@ -58,10 +61,10 @@ void Assessor::link_up(Link& link, base::Nanoseconds now) {
         probe.kind = model::ProbeKind::verify;
         probe.expected = *kind;
     }
-    begin(link, std::move(probe), false, now);
+    begin(link, std::move(probe), false);
 }
 
-void Assessor::link_down(Link& link, base::Nanoseconds) {
+void Assessor::link_down(Link& link) {
     if (link.assessed == nullptr) return;
     forget_probe(link);
     std::erase_if(results_, [&](const Result& r) { return r.rail == link.rail && r.link == link.id; });
@@ -80,7 +83,7 @@ std::uint64_t Assessor::largest_probe(std::uint32_t rail) const noexcept {
     return std::min<std::uint64_t>(rails_[rail].traits().max_frame, FramePool::largest) - headers;
 }
 
-void Assessor::begin(Link& link, model::ProbeOptions options, bool full, base::Nanoseconds) {
+void Assessor::begin(Link& link, model::ProbeOptions options, bool full) {
     forget_probe(link);
     options.max_bytes = std::min(options.max_bytes, largest_probe(link.rail));
     link.assessed->probe = std::make_unique<Probe>(std::move(options));
@@ -88,14 +91,18 @@ void Assessor::begin(Link& link, model::ProbeOptions options, bool full, base::N
     probed_.push_back(link.slot);
 }
 
-void Assessor::measure(Link& link, const AssessOptions& options, base::Nanoseconds now) {
+void Assessor::measure(Link& link, const AssessOptions& options) {
     if (link.assessed == nullptr) return;
     model::ProbeOptions probe{.kind = model::ProbeKind::full, .expected = link.assessed->model};
     probe.n = std::clamp(options.n, 2U, std::uint32_t{ProbeRequest::max_n});
     probe.grid = std::clamp(options.sizes, 2U, 1024U);
     probe.rounds = std::max(options.rounds, 1U);
     probe.max_bytes = options.max_bytes == 0 ? largest_probe(link.rail) : options.max_bytes;
-    begin(link, std::move(probe), true, now);
+    begin(link, std::move(probe), true);
+}
+
+void Assessor::abandon(Link& link) {
+    if (link.assessed != nullptr) forget_probe(link);
 }
 
 void Assessor::stop() {
@@ -150,7 +157,7 @@ bool Assessor::step(Link& link, base::Nanoseconds now) {
         return probe.next > sent;
     }
     if (probe.prober.finished()) {
-        finish(link, now);
+        finish(link);
         return true;
     }
     if (awaiting_ > 0) return false;         // two at a time would measure each other's system calls
@@ -173,7 +180,6 @@ void Assessor::start_train(Probe& probe, const model::Train& train, base::Nanose
     probe.next = 0;
     probe.sample = {.train = train};
     probe.begun = probe.last_sent = now;
-    probe.look_from = 0;
 }
 
 /// The messages of the train that are due by now: all of them, or one after each delay.
@@ -191,7 +197,7 @@ void Assessor::send_due(Link& link, Probe& probe) {
         probe.sample.send_cpu += probe.last_sent - now;
     }
     if (probe.train.late_look > 0) {
-        probe.look_from = late_[link.rail] = probe.last_sent + probe.train.late_look;
+        late_[link.rail] = probe.last_sent + probe.train.late_look;
         ++late_links_;
     }
 }
@@ -238,7 +244,7 @@ bool Assessor::on_reply(Link& link, std::span<const std::byte> body, const Look&
     return true;
 }
 
-void Assessor::finish(Link& link, base::Nanoseconds now) {
+void Assessor::finish(Link& link) {
     auto& assessed = *link.assessed;
     auto& probe = *assessed.probe;
     const auto& outcome = probe.prober.outcome();
@@ -286,7 +292,7 @@ void Assessor::finish(Link& link, base::Nanoseconds now) {
             tell_peer(link);
             break;
         case model::Verdict::disagrees:
-            begin(link, {.kind = model::ProbeKind::quick, .expected = expected}, false, now);
+            begin(link, {.kind = model::ProbeKind::quick, .expected = expected}, false);
             break;
         case model::Verdict::running:
         case model::Verdict::too_little: break;  // traffic will correct the guess
@@ -324,6 +330,8 @@ bool Assessor::on_probe(Link& link, std::span<const std::byte> body, const Look&
     if (awaiting_ == 0) timed_rail_ = link.rail;
     auto& mirror = link.assessed->mirror;
     if (!mirror.arrived(*request, {look.at, look.blind, look.receive_cpu})) return true;
+    // Who asks without taking the answers gets no more of them: they would pile up here.
+    if (link.queued_bytes > most_queued) return true;
     Frame* answer = frame(FrameType::probe_reply, std::array<std::byte, ProbeReply::size>{}, request->bytes);
     const auto head = model::encode(mirror.reply(options_.clock()));  // as late as can be
     std::copy(head.begin(), head.end(), answer->data() + FrameHeader::size);

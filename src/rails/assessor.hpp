@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -64,7 +63,6 @@ struct Assessed {
         std::uint32_t next = 0;           // message of the train to be sent
         base::Nanoseconds begun = 0;      // of the train
         base::Nanoseconds last_sent = 0;  // end of the send before
-        base::Nanoseconds look_from = 0;  // late look: not before this time
         model::Sample sample{};
     };
     std::unique_ptr<Probe> probe;
@@ -83,7 +81,7 @@ public:
 
     /// A link is live: it gets a first model, and a probe if it is ours to measure.
     void link_up(Link& link, base::Nanoseconds now);
-    void link_down(Link& link, base::Nanoseconds now);
+    void link_down(Link& link);
 
     /// Sends what the probes want sent. True if anything was.
     bool step(base::Nanoseconds now);
@@ -109,7 +107,9 @@ public:
     [[nodiscard]] bool on_model(Link& link, std::span<const std::byte> body);
 
     /// Measures the link with a full probe; ends with assessed->probe gone.
-    void measure(Link& link, const AssessOptions& options, base::Nanoseconds now);
+    void measure(Link& link, const AssessOptions& options);
+    /// Ends a probe without a result.
+    void abandon(Link& link);
     /// The last full probe's result, to be taken once.
     [[nodiscard]] std::optional<LinkAssessment> take_result(const Link& link);
 
@@ -121,12 +121,12 @@ private:
     static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
 
     [[nodiscard]] std::uint64_t largest_probe(std::uint32_t rail) const noexcept;
-    void begin(Link& link, model::ProbeOptions options, bool full, base::Nanoseconds now);
+    void begin(Link& link, model::ProbeOptions options, bool full);
     bool step(Link& link, base::Nanoseconds now);
     void start_train(Probe& probe, const model::Train& train, base::Nanoseconds now);
     void send_due(Link& link, Probe& probe);
     void send_message(Link& link, Probe& probe);
-    void finish(Link& link, base::Nanoseconds now);
+    void finish(Link& link);
     void forget_probe(Link& link);
     void end_train(Link& link, Probe& probe);
     void tell_peer(Link& link);
@@ -151,7 +151,7 @@ private:
     std::vector<base::Nanoseconds> late_;  // by rail
     std::vector<ProbeSpent> spent_;        // by rail
 
-    struct Kind {  // of links that share a model: from one rail, to rails of one speed
+    struct Kind {  // of links that share a model: from one rail, to rails of one number. Verified for each link
         std::uint32_t rail = 0;
         std::uint8_t remote_rail = 0;
         LogGP model;

@@ -60,9 +60,13 @@ void RailManager::feed_bulk(Link& link, base::Nanoseconds now) {
 /// How much bulk the link should be given now.
 std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
     auto& talk = *peers_[link.peer].talk;
-    // With one link there is nothing to decide: it is kept full.
+    if (policy_.replans()) {
+        replan(link.peer, talk, now);
+    } else {
+        refresh(talk, now);
+    }
+    // With one link there is nothing to decide: it is kept full. What it claims still counts for other peers.
     if (!policy_.replans() || talk.links.size() == 1) return link.bulk < bulk_per_link ? options_.fragment : 0;
-    replan(link.peer, talk, now);
     const auto claim = talk.claims[link.place];
     if (claim == 0) return 0;
     const auto& candidate = talk.candidates[link.place];

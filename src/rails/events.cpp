@@ -1,6 +1,8 @@
 // RailManager, the way up: what the rails report.
 #include "rails/rail_manager.hpp"
 
+#include <cassert>
+
 namespace railmux::rails {
 
 using transports::EventKind;
@@ -121,7 +123,8 @@ void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& hea
                              base::Nanoseconds now) {
     Link& link = links_.at(frame.link);
     const auto bytes = frame.wire_bytes();
-    link.unacked_bytes -= std::min(link.unacked_bytes, bytes);
+    assert(link.unacked_bytes >= bytes);
+    link.unacked_bytes -= bytes;
     paces_[link.rail].delivered(bytes);
     // The time of a lone frame counts only where it is known how long its acknowledgement was kept back: that of the newest
     // one, if it came over the same link.
@@ -230,6 +233,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     known.talk->owed = std::max(known.talk->owed, 1U);
     owe_ack(peer, *known.talk, now);
     reroute(peer, slot, now);
+    assert(links_.at(slot).unacked_bytes == 0);  // or its rail would seem busy for ever
     upper_.on_link_lost(peer, rail);
 }
 

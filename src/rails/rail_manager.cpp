@@ -142,7 +142,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
             Link& link = links_.at(slot);
             rails_[link.rail].rail->disconnect(link.id);
             link.state = LinkState::closing;
-            assessor_.link_down(link, now_);
+            assessor_.link_down(link);
         }
         drop_claims(*talk);
         std::erase(bulk_peers_, peer);
@@ -195,7 +195,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
 
 void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
     detach(link);
-    assessor_.link_down(link, now);
+    assessor_.link_down(link);
     auto& known = peers_[link.peer];
     // Without a link and without a goodbye the peer must be found again, or given up: whoever waits to receive from it would
     // otherwise wait for ever.
@@ -268,9 +268,11 @@ std::vector<std::uint32_t> RailManager::live_links(std::uint32_t peer) const {
     return talk == nullptr ? std::vector<std::uint32_t>{} : talk->links;
 }
 
-void RailManager::measure(std::uint32_t slot, const AssessOptions& options, base::Nanoseconds now) {
-    assessor_.measure(links_.at(slot), options, now);
+void RailManager::measure(std::uint32_t slot, const AssessOptions& options) {
+    assessor_.measure(links_.at(slot), options);
 }
+
+void RailManager::stop_measuring(std::uint32_t slot) { assessor_.abandon(links_.at(slot)); }
 
 double RailManager::measured(std::uint32_t slot) {
     const Link& link = links_.at(slot);

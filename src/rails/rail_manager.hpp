@@ -120,15 +120,14 @@ public:
     // --- Models ------------------------------------------------------------------------------------------------------
 
     [[nodiscard]] std::vector<LinkModel> models(std::uint32_t peer);
-    /// Bytes handed to the rail and not acknowledged.
-    [[nodiscard]] std::uint64_t backlog(std::uint32_t rail) const noexcept { return paces_[rail].backlog(); }
     [[nodiscard]] const ProbeSpent& probe_spent(std::uint32_t rail) const noexcept { return assessor_.spent(rail); }
     /// Links to the peer, by number; a number is good until the link dies.
     [[nodiscard]] std::vector<std::uint32_t> live_links(std::uint32_t peer) const;
     [[nodiscard]] std::uint32_t rail_of(std::uint32_t link) { return links_.at(link).rail; }
     /// Starts a full measurement of a link; how far it is, from 0 to 1; and its result, once, when it is at 1. There is no
     /// result when the link died.
-    void measure(std::uint32_t link, const AssessOptions& options, base::Nanoseconds now);
+    void measure(std::uint32_t link, const AssessOptions& options);
+    void stop_measuring(std::uint32_t link);
     [[nodiscard]] double measured(std::uint32_t link);
     [[nodiscard]] std::optional<LinkAssessment> take_assessment(std::uint32_t link);
 

@@ -1,6 +1,7 @@
 // RailManager, the way down: from send() to post().
 #include "rails/rail_manager.hpp"
 
+#include <cassert>
 #include <limits>
 
 namespace railmux::rails {
@@ -38,11 +39,9 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         want(peer, now);  // it goes when a link comes up
         return;
     }
+    refresh(talk, now);  // also without a choice: what the link is charged with, others see on its rail
     std::size_t choice = 0;
-    if (talk.links.size() > 1) {
-        refresh(talk, now);
-        choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
-    }
+    if (talk.links.size() > 1) choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us
         for (std::size_t i = 0; i < talk.links.size(); ++i) {
             if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) != nullptr) break;
@@ -67,10 +66,12 @@ void RailManager::enqueue(Link& link, Frame* frame, base::Nanoseconds now) {
 
 void RailManager::post_now(Link& link, Frame* frame) {
     enqueue(link, frame, now_);
-    if (post_outbox(link)) std::erase(dirty_, link.slot), link.dirty = false;
+    if (!post_outbox(link)) return;
+    std::erase(dirty_, link.slot);
+    link.dirty = false;
 }
 
-/// Notes what is handed to a link and will be acknowledged.
+/// Notes what is handed to a link and will be acknowledged. Its candidate is fresh.
 void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
     const auto bytes = frame.wire_bytes();
     frame.alone = link.unacked_bytes == 0 && bytes <= lone_bytes;
@@ -83,7 +84,8 @@ void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
 void RailManager::uncharge(const Frame& frame) noexcept {
     if (frame.link == no_link) return;
     Link& link = links_.at(frame.link);
-    link.unacked_bytes -= std::min(link.unacked_bytes, frame.wire_bytes());
+    assert(link.unacked_bytes >= frame.wire_bytes());
+    link.unacked_bytes -= frame.wire_bytes();
     paces_[link.rail].lost(frame.wire_bytes());
 }
 
@@ -104,7 +106,7 @@ void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
             candidate.cost.slope = std::max(measured, candidate.cost.slope + measured - candidate.cost.per_byte);
             candidate.cost.per_byte = measured;
         }
-        const auto heard = link.echo.latency();
+        const auto heard = link.echo.latency(now);
         if (heard > 0) candidate.cost.latency = heard;
         if (heard == 0 && candidate.recent) trusted = &candidate;
         least = std::min(least, candidate.cost.latency);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cstdint>
 
 #include "sched/ticks.hpp"
@@ -24,14 +25,18 @@ public:
     void sent(std::uint64_t bytes, base::Nanoseconds now) noexcept;
     /// They arrived. Several may arrive at once; settle then says that these were all.
     void delivered(std::uint64_t bytes) noexcept {
+        assert(backlog_ >= bytes);
         pending_ += bytes;
-        backlog_ -= std::min(backlog_, bytes);
+        backlog_ -= bytes;
     }
     void settle(base::Nanoseconds now) noexcept {
         if (pending_ > 0) account(now);
     }
     /// They never will, over this rail.
-    void lost(std::uint64_t bytes) noexcept { backlog_ -= std::min(backlog_, bytes); }
+    void lost(std::uint64_t bytes) noexcept {
+        assert(backlog_ >= bytes);
+        backlog_ -= bytes;
+    }
 
     [[nodiscard]] std::uint64_t backlog() const noexcept { return backlog_; }
     /// For how long nothing has come through although there is a backlog.
@@ -82,8 +87,9 @@ public:
     /// One came back acknowledged after `round_trip`, less what it was held over there.
     void heard(base::Nanoseconds round_trip, base::Nanoseconds now) noexcept;
     /// One way; 0 while unknown.
-    [[nodiscard]] Ticks latency() const noexcept {
-        return latest_count_ + before_count_ < enough ? 0 : to_ticks(std::min(latest_, before_)) / 2;
+    [[nodiscard]] Ticks latency(base::Nanoseconds now) const noexcept {
+        const bool known = latest_count_ + before_count_ >= enough && now < window_end_ + window;
+        return known ? to_ticks(std::min(latest_, before_)) / 2 : 0;
     }
 
 private:

@@ -34,8 +34,7 @@ struct Candidate {
     std::uint64_t backlog = 0;     // bytes handed to this rail, for whatever destination, and not acknowledged
     base::Nanoseconds silent = 0;  // nothing of that has been acknowledged for so long
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
-    std::uint64_t claimed =
-        0;  // bytes not handed over yet that other destinations' large messages will bring; split only
+    std::uint64_t claimed = 0;     // bytes that other destinations' large messages will still bring; split only
 };
 
 class Policy {

@@ -21,7 +21,7 @@ enum class VftStage : std::uint8_t {
     size_aware,     // its size counts: the rail is busy for s G
     pause_aware,    // and the gap g between messages
     latency_aware,  // and L, o_s and o_r until it is delivered
-    overlap_aware,  // and what grows with the size besides G; the sender's CPU works while rails send (default)
+    overlap_aware,  // and what o_s, o_r and L grow by with the size (default)
 };
 
 struct VftOptions {

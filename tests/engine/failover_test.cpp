@@ -73,8 +73,8 @@ void exchange(SimPair& pair) {
 }
 
 /// The steps each rail takes in an exchange without faults.
-std::uint64_t steps_without_faults(const std::string& host, const std::string& device) {
-    SimPair pair;
+std::uint64_t steps_without_faults(const std::string& policy, const std::string& host, const std::string& device) {
+    SimPair pair(policy);
     exchange(pair);
     return (host == "a" ? pair.rails_a : pair.rails_b)->rails.at(device)->steps();
 }
@@ -82,28 +82,30 @@ std::uint64_t steps_without_faults(const std::string& host, const std::string& d
 }  // namespace
 
 TEST_CASE("failover: two rails that overtake each other", "[engine]") {
-    SimPair pair;
+    SimPair pair(GENERATE("round_robin", "vft"));
     exchange(pair);
 }
 
 TEST_CASE("failover: a link killed at each step of an exchange", "[engine]") {
+    const auto* policy = GENERATE("round_robin", "vft");
     const auto* device = GENERATE("eth0", "eth1");
-    const auto steps = steps_without_faults("a", device);
+    const auto steps = steps_without_faults(policy, "a", device);
     REQUIRE(steps > 20);
     for (std::uint64_t n = 1; n <= steps; n += stride) {
         const auto plan = "kill_link@" + std::to_string(n);
-        INFO(device << " " << plan);
-        SimPair pair({{std::string("a/") + device, transports::FaultPlan::parse(plan)}});
+        INFO(policy << " " << device << " " << plan);
+        SimPair pair(policy, {{std::string("a/") + device, transports::FaultPlan::parse(plan)}});
         exchange(pair);
     }
 }
 
 TEST_CASE("failover: a work killed on the way, at each work", "[engine]") {
-    const auto steps = steps_without_faults("b", "eth0");
+    const auto* policy = GENERATE("round_robin", "vft");
+    const auto steps = steps_without_faults(policy, "b", "eth0");
     for (std::uint64_t n = 1; n <= steps / 2; n += stride) {
         const auto plan = "kill_work@" + std::to_string(n);
-        INFO(plan);
-        SimPair pair({{"b/eth0", transports::FaultPlan::parse(plan)}});
+        INFO(policy << " " << plan);
+        SimPair pair(policy, {{"b/eth0", transports::FaultPlan::parse(plan)}});
         exchange(pair);
     }
 }
@@ -120,25 +122,25 @@ TEST_CASE("failover: random faults on every rail", "[engine]") {
             said += std::string(rail) + ":" + plans[rail].text() + " ";
         }
         INFO(said);
-        SimPair pair(plans, seed);
+        SimPair pair(seed % 2 == 0 ? "vft" : "round_robin", plans, seed);
         exchange(pair);
     }
 }
 
 TEST_CASE("failover: the only rail is cut and comes back", "[engine]") {
-    SimPair pair({}, 1, 1);
+    SimPair pair("vft", {}, 1, 1);
     exchange(pair);
-    pair.fabric.cut("a/eth0", "b/eth0", test::sim::Cut::loud);
+    pair.hosts.fabric.cut("a/eth0", "b/eth0", test::sim::Cut::loud);
     const auto data = pattern(50'000);
     std::vector<std::byte> got(data.size());
     const ConstBuffer out(data);
     const MutableBuffer in(got);
     auto send = pair.a->isend(pair.to_b, 1, {&out, 1}, nullptr);
     auto receive = pair.b->irecv(pair.to_a, 1, {&in, 1}, nullptr);
-    const auto cut_until = pair.fabric.now() + 2 * base::second;
-    pair.until([&] { return pair.fabric.now() >= cut_until; });
+    const auto cut_until = pair.hosts.fabric.now() + 2 * base::second;
+    pair.until([&] { return pair.hosts.fabric.now() >= cut_until; });
     CHECK(!pair.b->test(receive));
-    pair.fabric.restore("a/eth0", "b/eth0");
+    pair.hosts.fabric.restore("a/eth0", "b/eth0");
     pair.until([&] { return pair.b->test(receive).has_value(); });
     pair.until([&] { return pair.a->test(send).has_value(); });
     CHECK(got == data);

@@ -1,11 +1,12 @@
-// Two engines on a simulated fabric under its virtual clock, each rail wrapped in a FaultyRail with a plan of its own.
+// Engines on a simulated fabric under its virtual clock, each rail wrapped in a FaultyRail with a plan of its own.
 //
 // Threads: one; nothing here depends on the machine's time.
-// Lifetime: one SimPair at a time (an engine's clock is a plain function); the fabric outlives the engines.
+// Lifetime: one SimHosts at a time (an engine's clock is a plain function); it outlives its engines.
 #pragma once
 
 #include <catch2/catch.hpp>
 
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <string>
@@ -45,76 +46,89 @@ private:
     const Plans& plans_;
 };
 
-class SimPair {
+/// A fabric whose virtual clock is that of the engines on it.
+class SimHosts {
 public:
-    explicit SimPair(FaultyTransport::Plans plans = {}, std::uint64_t seed = 1, int rails = 2)
+    explicit SimHosts(std::uint64_t seed = 1, FaultyTransport::Plans plans = {})
         : fabric(seed), plans_(std::move(plans)) {
         clock_fabric() = &fabric;
-        // The second rail is slower by far, so that frames overtake each other.
-        for (int i = 0; i < rails; ++i) {
-            const auto timing = sim::simple_timing(2000 + 30000 * i, 300, 300, 400, i == 0 ? 1.0 : 4.0);
-            const auto number = std::to_string(i);
-            for (const char* host : {"a", "b"}) {
-                fabric.add_rail(host, {.device = "eth" + number, .network = "net" + number, .timing = timing});
-            }
-        }
-        a = start("a", rails_a);
-        b = start("b", rails_b);
-        to_b = a->add_peer(b->address());
-        to_a = b->add_peer(a->address());
     }
-    ~SimPair() {
-        a.reset();
-        b.reset();
-        clock_fabric() = nullptr;
+    ~SimHosts() { clock_fabric() = nullptr; }
+    SimHosts(const SimHosts&) = delete;
+    SimHosts& operator=(const SimHosts&) = delete;
+
+    /// An engine over the rails that the fabric has for `host` by now; `rails` receives its transport.
+    std::unique_ptr<messaging::Engine> start(const std::string& host, std::string_view policy,
+                                             FaultyTransport** rails = nullptr) {
+        Config config;
+        // Nobody progresses the other side while one is destroyed: no waiting for goodbyes.
+        config.set("policy", policy).set("progress", "poll").set("close.timeout", "0s").set("log", "off");
+        messaging::Engine::Parts parts;
+        auto faulty = std::make_unique<FaultyTransport>(sim::make_transport(fabric, host), host, plans_);
+        if (rails != nullptr) *rails = faulty.get();
+        parts.transports.push_back(std::move(faulty));
+        parts.clock = [] { return clock_fabric()->now(); };
+        return std::make_unique<messaging::Engine>(config, std::move(parts));
     }
 
-    /// One look by each side, then the fabric's next event, or a little time when nothing is under way.
-    void step() {
-        const bool any = a->progress() | b->progress();
-        if (any) return;
-        const auto next = fabric.next_event();
-        fabric.advance_to(std::min(next.value_or(fabric.now() + 50'000), fabric.now() + 50'000));
-    }
-
-    /// Until it holds; fails the test after `limit` of simulated time.
+    /// One look by each engine, then the fabric's next event, or a little time when nothing is under way; until it holds.
+    /// Fails the test after `limit` of simulated time.
     template <typename Holds>
-    void until(Holds holds, base::Nanoseconds limit = 20 * base::second) {
+    void until(std::initializer_list<messaging::Engine*> engines, Holds holds,
+               base::Nanoseconds limit = 20 * base::second) {
         const auto end = fabric.now() + limit;
         while (!holds()) {
-            step();
+            bool any = false;
+            for (auto* engine : engines) any = engine->progress() || any;
+            if (any) continue;
+            const auto next = fabric.next_event();
+            fabric.advance_to(std::min(next.value_or(fabric.now() + 50'000), fabric.now() + 50'000));
             if (fabric.now() > end) FAIL("not within " << limit / base::second << " simulated seconds");
         }
     }
 
     sim::Fabric fabric;
-    std::unique_ptr<messaging::Engine> a;
-    std::unique_ptr<messaging::Engine> b;
-    Peer to_b;
-    Peer to_a;
-    FaultyTransport* rails_a = nullptr;  // owned by the engines
-    FaultyTransport* rails_b = nullptr;
 
 private:
     static sim::Fabric*& clock_fabric() {
         static sim::Fabric* fabric = nullptr;
         return fabric;
     }
-    static base::Nanoseconds now() { return clock_fabric()->now(); }
-
-    std::unique_ptr<messaging::Engine> start(const std::string& host, FaultyTransport*& rails) {
-        Config config;
-        // Nobody progresses the other side while one is destroyed: no waiting for goodbyes.
-        config.set("policy", "round_robin").set("progress", "poll").set("close.timeout", "0s").set("log", "off");
-        messaging::Engine::Parts parts;
-        auto faulty = std::make_unique<FaultyTransport>(sim::make_transport(fabric, host), host, plans_);
-        rails = faulty.get();
-        parts.transports.push_back(std::move(faulty));
-        parts.clock = &SimPair::now;
-        return std::make_unique<messaging::Engine>(config, std::move(parts));
-    }
 
     FaultyTransport::Plans plans_;
+};
+
+/// Two hosts, a and b.
+class SimPair {
+public:
+    explicit SimPair(std::string_view policy, FaultyTransport::Plans plans = {}, std::uint64_t seed = 1, int rails = 2)
+        : hosts(seed, std::move(plans)) {
+        // The second rail is slower by far, so that frames overtake each other.
+        for (int i = 0; i < rails; ++i) {
+            const auto timing = sim::simple_timing(2000 + 30000 * i, 300, 300, 400, i == 0 ? 1.0 : 4.0);
+            const auto number = std::to_string(i);
+            for (const char* host : {"a", "b"}) {
+                hosts.fabric.add_rail(host, {.device = "eth" + number, .network = "net" + number, .timing = timing});
+            }
+        }
+        a = hosts.start("a", policy, &rails_a);
+        b = hosts.start("b", policy, &rails_b);
+        to_b = a->add_peer(b->address());
+        to_a = b->add_peer(a->address());
+    }
+
+    template <typename Holds>
+    void until(Holds holds) {
+        hosts.until({a.get(), b.get()}, holds);
+    }
+
+    SimHosts hosts;
+    FaultyTransport* rails_a = nullptr;  // owned by the engines
+    FaultyTransport* rails_b = nullptr;
+    std::unique_ptr<messaging::Engine> a;
+    std::unique_ptr<messaging::Engine> b;
+    Peer to_b;
+    Peer to_a;
 };
 
 }  // namespace railmux::test

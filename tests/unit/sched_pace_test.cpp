@@ -104,9 +104,10 @@ TEST_CASE("backlog balances on every path", "[sched][pace]") {
 TEST_CASE("the latency of a link is the least of enough small messages, and forgets", "[sched][pace]") {
     sched::Echo echo;
     for (int i = 0; i < 7; ++i) echo.heard(20'000 + 1000 * i, i);
-    CHECK(echo.latency() == 0);
+    CHECK(echo.latency(7) == 0);
     echo.heard(30'000, 8);
-    CHECK(echo.latency() == sched::to_ticks(base::Nanoseconds{10'000}));
+    CHECK(echo.latency(8) == sched::to_ticks(base::Nanoseconds{10'000}));
     for (int i = 0; i < 300; ++i) echo.heard(40'000, base::second / 100 * i);
-    CHECK(echo.latency() == sched::to_ticks(base::Nanoseconds{20'000}));
+    CHECK(echo.latency(3 * base::second) == sched::to_ticks(base::Nanoseconds{20'000}));
+    CHECK(echo.latency(6 * base::second) == 0);  // without news, too
 }
