@@ -21,13 +21,14 @@ bool RailManager::poll(base::Nanoseconds now) {
         any = assessor_.step(now);
         schedule(assessor_.next_step());
     }
-    if (assessor_.timing(now))
-        next_rail_ = assessor_.timed_rail();  // what is timed there should not wait for the others
-    for (std::size_t i = 0; i < rails_.size(); ++i) {
+    const bool exact = assessor_.timing(now);
+    if (exact) next_rail_ = assessor_.timed_rail();  // what is timed there should not wait for the others
+    const auto rails = static_cast<std::uint32_t>(rails_.size());
+    for (std::uint32_t i = 0; i < rails; ++i) {
         const auto rail = next_rail_;
-        next_rail_ = next_rail_ + 1 < rails_.size() ? next_rail_ + 1 : 0;
+        next_rail_ = next_rail_ + 1 < rails ? next_rail_ + 1 : 0;
         if (!rails_[rail].up || !assessor_.may_look(rail, now)) continue;
-        if (poll_rail(rail, now)) {
+        if (poll_rail(rail, exact, now)) {
             any = true;
             break;
         }
@@ -44,23 +45,21 @@ bool RailManager::poll(base::Nanoseconds now) {
     return any;
 }
 
-bool RailManager::poll_rail(std::uint32_t rail, base::Nanoseconds now) {
-    const bool exact = assessor_.timing(now);
+bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds now) {
     const auto begun = exact ? options_.assessor.clock() : now;
     const auto blind = exact ? watch_.looks(begun) : not_timed;
     const auto count = rails_[rail].rail->poll(events_);
+    if (count == 0) return false;
     // A wait does not read the clock for each look; what comes in at last is to be timed all the same, and time limits
     // must not begin in the past.
     const bool news = std::any_of(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count),
                                   [](const transports::Event& event) { return event.kind != EventKind::done; });
     const auto ended = exact || news ? options_.assessor.clock() : now;
     if (news) now = now_ = ended;
-    if (count > 0) {
-        look_ = {.begun = begun, .at = ended, .blind = blind};
-        if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);
-    }
+    look_ = {.begun = begun, .at = ended, .blind = blind};
+    if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);
     for (std::size_t i = 0; i < count; ++i) handle(rail, events_[i], now);
-    return count > 0;
+    return true;
 }
 
 void RailManager::handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {

@@ -159,7 +159,7 @@ private:
     void model_changed(Link& link) override;
 
     // Events (events.cpp)
-    bool poll_rail(std::uint32_t rail, base::Nanoseconds now);
+    bool poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds now);
     void handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_received(Link& link, const transports::Event& event, base::Nanoseconds now);

@@ -10,8 +10,10 @@ TEST_CASE("sharing: who can be reached over one rail only has it to himself", "[
     // The thesis' example: A is reachable over rail 0 only, B over 0 and 1, one large message each: all of B's over rail 1.
     SimHosts hosts;
     const auto timing = test::sim::simple_timing(5000, 300, 300, 400, 1.0);
-    for (const char* host : {"s", "a", "b"}) hosts.fabric.add_rail(host, {.device = "eth0", .network = "net0", .timing = timing});
-    for (const char* host : {"s", "b"}) hosts.fabric.add_rail(host, {.device = "eth1", .network = "net1", .timing = timing});
+    for (const char* host : {"s", "a", "b"})
+        hosts.fabric.add_rail(host, {.device = "eth0", .network = "net0", .timing = timing});
+    for (const char* host : {"s", "b"})
+        hosts.fabric.add_rail(host, {.device = "eth1", .network = "net1", .timing = timing});
     const auto s = hosts.start("s", "vft");
     const auto a = hosts.start("a", "vft");
     const auto b = hosts.start("b", "vft");

@@ -187,6 +187,7 @@ std::size_t SelfRail::poll(std::span<Event> events) noexcept {
         static_cast<void>(::read(wake_.get(), &count, sizeof count));  // empty unless wake() was called since
         armed_ = false;
     }
+    if (queue_.empty() && dones_.empty()) return 0;
     take_back();
     std::size_t count = 0;
     while (count < events.size() && next_event(events[count])) ++count;

@@ -108,6 +108,8 @@ private:
     void write_partial(Link& link) noexcept;
 
     // receiving.cpp
+    [[nodiscard]] bool queued() const noexcept { return done_at_ < dones_.size() || !slow_.empty(); }
+    void take_back() noexcept;
     void drain_queues(Batch& batch) noexcept;
     void poll_hot(Batch& batch) noexcept;
     void poll_epoll(Batch& batch) noexcept;

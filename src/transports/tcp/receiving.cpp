@@ -22,10 +22,8 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     ++polls_;
     Batch batch{events};
-    lent_.clear();
-    for (const auto index : retired_) free_links_.push_back(index);
-    retired_.clear();
-    drain_queues(batch);
+    if (!lent_.empty() || !retired_.empty()) take_back();
+    if (queued()) drain_queues(batch);
     if (staging_at_ == staging_end_) {
         staging_at_ = staging_end_ = 0;
     } else {  // what the last poll had no room for; reading goes on behind it, because it is lent from here
@@ -35,13 +33,20 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     // The others first: a link that keeps every batch full must not keep them waiting.
     if (polls_ >= next_look_ || writers_ > 0) poll_epoll(batch);
     poll_hot(batch);
-    drain_queues(batch);
+    if (queued()) drain_queues(batch);
     return batch.count;
+}
+
+/// What the last poll lent or reported is ours again.
+void Rail::take_back() noexcept {
+    lent_.clear();
+    for (const auto index : retired_) free_links_.push_back(index);
+    retired_.clear();
 }
 
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    const bool waiting = done_at_ < dones_.size() || !slow_.empty() || staging_at_ < staging_end_;
+    const bool waiting = queued() || staging_at_ < staging_end_;
     while (!waiting && !hot_.empty()) cool(links_[hot_.back()]);
     if (!waiting) next_look_ = polls_;  // whoever slept on the descriptor was woken by it
     return waiting ? -1 : epoll_.get();
