@@ -16,7 +16,7 @@ bool RailManager::poll(base::Nanoseconds now) {
     // The first rail that has something ends the round: what it brought should reach the application before other rails are
     // looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn.
     now_ = now;
-    bool any = false;
+    bool any = catch_up();
     if (assessor_.working()) {
         any = assessor_.step(now);
         schedule(assessor_.next_step());
@@ -65,9 +65,6 @@ bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds no
 void RailManager::handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
     switch (event.kind) {
         case EventKind::done: on_done(rail, event, now); return;
-        case EventKind::connect_request: connector_.requested(rail, event, now); break;
-        case EventKind::rail_down: on_rail_down(rail, event.text); break;
-        case EventKind::notified: break;  // puts are closed by frames; nobody asks for notifications
         case EventKind::received:
             if (Link* link = links_.find(rail, event.link); link != nullptr) {
                 if (link->state == LinkState::live) {
@@ -77,12 +74,19 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
                 }
             }
             return;
+        default: break;
+    }
+    static_cast<void>(catch_up());  // sessions and links are about to change
+    switch (event.kind) {
+        case EventKind::connect_request: connector_.requested(rail, event, now); break;
+        case EventKind::rail_down: on_rail_down(rail, event.text); break;
         case EventKind::link_up:
             if (Link* link = links_.find(rail, event.link); link != nullptr) connector_.came_up(*link, event.data, now);
             break;
         case EventKind::link_down:
             if (Link* link = links_.find(rail, event.link); link != nullptr) on_link_down(*link, event, now);
             break;
+        default: break;  // notified: puts are closed by frames; nobody asks for notifications
     }
     schedule(connector_.expire(now));
 }
@@ -98,13 +102,17 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         link.leaving = true;
         return;
     }
-    const bool is_ack = header->type == FrameType::ack;
-    if (!take_acks(link, *header, is_ack ? body : std::span<const std::byte>{}, now)) {
-        break_off(link, "it acknowledged what was never sent", now);
-    } else if (header->type == FrameType::probe || header->type == FrameType::probe_reply ||
-               header->type == FrameType::model) {
+    if (header->type == FrameType::ack) {
+        static_cast<void>(take_heard());  // in the order in which they came
+        const bool credit = take_credit(*peers_[link.peer].talk, *header);
+        if (!take_acks(link, *header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
+        return;
+    }
+    hear_ack(link, *header, now);
+    if (header->type == FrameType::probe || header->type == FrameType::probe_reply ||
+        header->type == FrameType::model) {
         if (!assess(link, header->type, body)) break_off(link, "it sent a malformed probe", now);
-    } else if (!is_ack && !take_in(link, *header, body, now)) {
+    } else if (!take_in(link, *header, body, now)) {
         break_off(link, "it broke the wire protocol", now);
     }
 }
@@ -115,6 +123,37 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
         case FrameType::probe_reply: return assessor_.on_reply(link, body, look_);
         default: return assessor_.on_model(link, body);
     }
+}
+
+/// What acknowledgements release is not waited for as what the frame brings may be. Of several from one link the newest says
+/// all; credit counts at once, because without it messages would take the long way.
+void RailManager::hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now) {
+    if (heard_.empty() || heard_.back().link != link.slot) heard_.emplace_back();
+    auto& heard = heard_.back();
+    const bool credit = take_credit(*peers_[link.peer].talk, header) || heard.credit;
+    heard = {.link = link.slot, .credit = credit, .id = link.id, .header = header, .at = now};
+}
+
+/// True if the application over there has taken more of what we sent.
+bool RailManager::take_credit(Conversation& talk, const FrameHeader& header) noexcept {
+    const auto more = header.consumed - talk.consumed_there;
+    if (more == 0 || more >= ~std::uint32_t{0} / 2) return false;
+    talk.consumed_there = header.consumed;
+    return true;
+}
+
+bool RailManager::take_heard() {
+    if (heard_.empty()) return false;
+    taking_.swap(heard_);
+    for (const auto& heard : taking_) {
+        Link& link = links_.at(heard.link);
+        if (link.state != LinkState::live || link.id != heard.id) continue;
+        if (!take_acks(link, heard.header, {}, heard.credit, heard.at)) {
+            break_off(link, "it acknowledged what was never sent", heard.at);
+        }
+    }
+    taking_.clear();
+    return true;
 }
 
 /// What the acknowledgement of `frame` says about its link.
@@ -131,12 +170,12 @@ void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& hea
     if (frame.alone && newest && header.held < held_longest) link.echo.heard(now - frame.sent - header.held, now);
 }
 
-bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
+bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack, bool credit,
                             base::Nanoseconds now) {
     const auto peer = link.peer;
     auto& talk = *peers_[peer].talk;
     if (sack.size() > Session::max_sack_bytes) return false;
-    bool moved = false;
+    bool moved = credit;
     const auto release = [&](Frame& frame) {
         moved = true;
         if (frame.link != no_link) learn_from(link, header, frame, now);
@@ -146,10 +185,6 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (!talk.session.acknowledged(header.ack, {}, release)) return false;
     // The bits of an acknowledgement count from the number it was made with, which may be older than the one stamped on.
     if (!sack.empty() && !talk.session.acknowledged(header.aux, sack, release)) return false;
-    if (const auto more = header.consumed - talk.consumed_there; more != 0 && more < ~std::uint32_t{0} / 2) {
-        talk.consumed_there = header.consumed;
-        moved = true;
-    }
     if (!moved) return true;
     for (auto& pace : paces_) pace.settle(now);
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);

@@ -136,6 +136,7 @@ void RailManager::fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds) {
 void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code) {
     auto& known = peers_[peer];
     known.epoch = next_epoch;
+    charge_late();  // what is charged can be released
     if (known.talk != nullptr) {
         const auto talk = std::move(known.talk);
         for (const auto slot : talk->links) {
@@ -194,6 +195,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
 }
 
 void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
+    charge_late();  // its frames are about to go elsewhere
     detach(link);
     assessor_.link_down(link);
     auto& known = peers_[link.peer];

@@ -168,7 +168,10 @@ private:
     [[nodiscard]] bool take_in(Link& link, const FrameHeader& header, std::span<const std::byte> body,
                                base::Nanoseconds now);
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
-                                 base::Nanoseconds now);
+                                 bool credit, base::Nanoseconds now);
+    [[nodiscard]] static bool take_credit(Conversation& talk, const FrameHeader& header) noexcept;
+    void hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now);
+    [[nodiscard]] bool take_heard();
     void learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
@@ -177,6 +180,8 @@ private:
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enqueue(Link& link, Frame* frame, base::Nanoseconds now);
+    void line_up(Link& link, Frame* frame, base::Nanoseconds now);
+    void post_dirty();
     void feed_bulk(Link& link, base::Nanoseconds now);
     void feed_all(base::Nanoseconds now);
     [[nodiscard]] std::uint64_t piece_for(const Link& link, base::Nanoseconds now);
@@ -184,6 +189,8 @@ private:
     void drop_claims(Conversation& talk) noexcept;
     void refresh(Conversation& talk, base::Nanoseconds now) noexcept;
     void charge(Link& link, Frame& frame, base::Nanoseconds now);
+    void charge_late();
+    bool catch_up();
     void uncharge(const Frame& frame) noexcept;
     void mark_dirty(Link& link);
     [[nodiscard]] bool post_outbox(Link& link);  // false: the rail refused some
@@ -224,6 +231,18 @@ private:
     LinkTable links_;
     Connector connector_;
     Assessor assessor_;
+
+    // What can wait until the message that is awaited, or the answer to it, is on its way: half of the accounting.
+    struct Heard {  // an acknowledgement that came with a frame
+        std::uint32_t link = no_link;
+        bool credit = false;  // it brought some
+        transports::LinkId id;
+        FrameHeader header;
+        base::Nanoseconds at = 0;
+    };
+    std::vector<Heard> heard_;
+    std::vector<Heard> taking_;  // scratch of take_heard
+    std::vector<Frame*> late_;   // given to a peer's only link, and not charged yet
 
     std::vector<std::uint32_t> dirty_;       // links with something to post
     std::vector<std::uint32_t> ack_list_;    // peers owed an acknowledgement

@@ -39,9 +39,15 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         want(peer, now);  // it goes when a link comes up
         return;
     }
-    refresh(talk, now);  // also without a choice: what the link is charged with, others see on its rail
-    std::size_t choice = 0;
-    if (talk.links.size() > 1) choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
+    if (talk.links.size() == 1 && frame->piece_count == 0) {
+        line_up(links_.at(talk.links.front()), frame, now);
+        if (!frame->acked)
+            late_.push_back(frame);  // nothing to choose: what it costs others is seen to when it is gone
+        return;
+    }
+    static_cast<void>(catch_up());
+    refresh(talk, now);
+    std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us
         for (std::size_t i = 0; i < talk.links.size(); ++i) {
             if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) != nullptr) break;
@@ -52,12 +58,17 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     enqueue(links_.at(talk.links[choice]), frame, now);
 }
 
+/// Charges the frame and puts it into the link's outbox; the link's candidate is fresh.
 void RailManager::enqueue(Link& link, Frame* frame, base::Nanoseconds now) {
+    line_up(link, frame, now);
+    if (!frame->acked) charge(link, *frame, now);
+}
+
+void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
     frame->link = link.slot;
     frame->queued = true;
     frame->posted = 0;
     frame->sent = now;
-    if (!frame->acked) charge(link, *frame, now);
     link.queued_bytes += frame->wire_bytes();
     if (frame->piece_count > 0) ++link.bulk;
     link.outbox.push(frame);
@@ -71,13 +82,30 @@ void RailManager::post_now(Link& link, Frame* frame) {
     link.dirty = false;
 }
 
-/// Notes what is handed to a link and will be acknowledged. Its candidate is fresh.
+/// Notes what is handed to a link and will be acknowledged.
 void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
     const auto bytes = frame.wire_bytes();
     frame.alone = link.unacked_bytes == 0 && bytes <= lone_bytes;
     paces_[link.rail].sent(bytes, now);
     link.unacked_bytes += bytes;
-    policy_.charge(peers_[link.peer].talk->candidates[link.place], bytes, now);
+    if (link.state == LinkState::live) policy_.charge(peers_[link.peer].talk->candidates[link.place], bytes, now);
+}
+
+void RailManager::charge_late() {
+    for (Frame* frame : late_) {
+        Link& link = links_.at(frame->link);
+        if (link.state == LinkState::live) refresh(*peers_[link.peer].talk, frame->sent);
+        charge(link, *frame, frame->sent);
+    }
+    late_.clear();
+}
+
+/// Does what was put off. True if there was something.
+bool RailManager::catch_up() {
+    if (heard_.empty() && late_.empty()) return false;
+    const bool any = take_heard();
+    charge_late();
+    return any;
 }
 
 /// What was handed to a link will not be acknowledged over it.
@@ -123,6 +151,11 @@ void RailManager::mark_dirty(Link& link) {
 
 void RailManager::flush(base::Nanoseconds now) {
     now_ = now;
+    post_dirty();
+    if (catch_up()) post_dirty();
+}
+
+void RailManager::post_dirty() {
     std::erase_if(dirty_, [&](std::uint32_t slot) {
         Link& link = links_.at(slot);
         link.dirty = link.state == LinkState::live && !post_outbox(link);

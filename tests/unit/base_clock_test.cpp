@@ -61,7 +61,9 @@ TEST_CASE("clock: a machine that slept does not bend the rate") {
     const auto scale = clock.line().scale;
     SECTION("its counter went on while the system's clock stood") { clock.adjust(ticks_at(3600e9), 10'000'000); }
     SECTION("its counter began anew") { clock.adjust(5, 10'000'000); }
-    SECTION("its counter stood while the system's clock went on") { clock.adjust(ticks_at(9.001e6), 3'600'000'000'000); }
+    SECTION("its counter stood while the system's clock went on") {
+        clock.adjust(ticks_at(9.001e6), 3'600'000'000'000);
+    }
     const auto& line = clock.line();
     CHECK(line.at(line.since) >= 9'000'000);
     CHECK(line.scale <= scale);
@@ -83,7 +85,9 @@ TEST_CASE("clock: this process's never goes back in a thread, and agrees with th
     for (int i = 0; i < 3; ++i) threads.emplace_back(watch);
     for (auto& thread : threads) thread.join();
 
-    const auto system = [] { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); };
+    const auto system = [] {
+        return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    };
     auto nearest = base::second;
     for (int i = 0; i < 100; ++i) {  // something may come between two readings, but not each time
         const auto before = system();
