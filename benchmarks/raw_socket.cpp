@@ -1,10 +1,11 @@
 // What a plain busy-polling TCP program reaches: the measure for railmux. One send call a message, non-blocking sockets,
 // TCP_NODELAY, no headers; the receiver confirms at the end.
 //
-//   raw_socket --listen PORT
-//   raw_socket --connect HOST:PORT pingpong|bandwidth BYTES ITERATIONS
+//   raw_socket --listen PORT [CONNECTIONS]
+//   raw_socket --connect HOST:PORT[,...] pingpong|bandwidth BYTES ITERATIONS[,...]
 //
-// Prints one JSON object a run. Several HOST:PORT pairs, separated by commas, flood all of them at the same time.
+// Prints one JSON object a run. Several HOST:PORT pairs, separated by commas, flood all of them at the same time, each with
+// its own number of messages if there are several.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -18,6 +19,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -59,24 +61,42 @@ void receive_all(int socket, char* data, std::size_t bytes) {
     }
 }
 
-void serve(int socket) {
-    Job job;
-    receive_all(socket, reinterpret_cast<char*>(&job), sizeof job);
-    std::vector<char> buffer(std::max<std::size_t>(job.bytes, 256 * 1024));
-    if (job.pingpong != 0) {
-        for (std::uint64_t i = 0; i < job.iterations; ++i) {
-            receive_all(socket, buffer.data(), job.bytes);
-            send_all(socket, buffer.data(), job.bytes);
+void answer(int socket, const Job& job, std::vector<char>& buffer) {
+    for (std::uint64_t i = 0; i < job.iterations; ++i) {
+        receive_all(socket, buffer.data(), job.bytes);
+        send_all(socket, buffer.data(), job.bytes);
+    }
+}
+
+void swallow(const std::vector<int>& sockets, const std::vector<Job>& jobs, std::vector<char>& buffer) {
+    std::vector<std::uint64_t> left(sockets.size());
+    for (std::size_t i = 0; i < sockets.size(); ++i) left[i] = jobs[i].bytes * jobs[i].iterations;
+    for (auto open = sockets.size(); open > 0;) {
+        for (std::size_t i = 0; i < sockets.size(); ++i) {
+            if (left[i] == 0) continue;
+            const auto got =
+                ::recv(sockets[i], buffer.data(), std::min<std::size_t>(left[i], buffer.size()), MSG_DONTWAIT);
+            if (got == 0 || (got < 0 && errno != EAGAIN)) die("receive");
+            if (got <= 0) continue;
+            left[i] -= static_cast<std::uint64_t>(got);
+            if (left[i] > 0) continue;
+            send_all(sockets[i], "k", 1);
+            --open;
         }
-        return;
     }
-    auto left = job.bytes * job.iterations;
-    while (left > 0) {
-        const auto got = ::recv(socket, buffer.data(), std::min<std::size_t>(left, buffer.size()), MSG_DONTWAIT);
-        if (got == 0 || (got < 0 && errno != EAGAIN)) die("receive");
-        if (got > 0) left -= static_cast<std::uint64_t>(got);
+}
+
+void serve(const std::vector<int>& sockets) {
+    std::vector<Job> jobs(sockets.size());
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+        receive_all(sockets[i], reinterpret_cast<char*>(&jobs[i]), sizeof(Job));
     }
-    send_all(socket, "k", 1);
+    std::vector<char> buffer(std::max<std::size_t>(jobs.front().bytes, 256 * 1024));
+    if (jobs.front().pingpong != 0) {
+        answer(sockets.front(), jobs.front(), buffer);
+    } else {
+        swallow(sockets, jobs, buffer);
+    }
 }
 
 int connect_to(const std::string& where) {
@@ -118,9 +138,12 @@ void ping_pong(int socket, const Job& job) {
                 times[times.size() * 99 / 100]);
 }
 
-void flood(const std::vector<int>& sockets, const Job& job) {
-    std::vector<char> buffer(job.bytes);
-    std::vector<std::uint64_t> left(sockets.size(), job.bytes * job.iterations);
+void flood(const std::vector<int>& sockets, const std::vector<Job>& jobs) {
+    const auto bytes = jobs.front().bytes;
+    std::vector<char> buffer(bytes);
+    std::vector<std::uint64_t> left;
+    for (const auto& job : jobs) left.push_back(bytes * job.iterations);
+    const auto total = std::accumulate(left.begin(), left.end(), std::uint64_t{0});
     const auto start = Clock::now();
     bool any = true;
     while (any) {
@@ -128,8 +151,7 @@ void flood(const std::vector<int>& sockets, const Job& job) {
         for (std::size_t i = 0; i < sockets.size(); ++i) {
             if (left[i] == 0) continue;
             any = true;
-            const auto part = job.bytes - (job.bytes * job.iterations - left[i]) % job.bytes;
-            const auto sent = ::send(sockets[i], buffer.data(), part, MSG_DONTWAIT | MSG_NOSIGNAL);
+            const auto sent = ::send(sockets[i], buffer.data(), (left[i] - 1) % bytes + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
             if (sent < 0 && errno != EAGAIN) die("send");
             if (sent > 0) left[i] -= static_cast<std::uint64_t>(sent);
         }
@@ -137,13 +159,11 @@ void flood(const std::vector<int>& sockets, const Job& job) {
     char confirmed = 0;
     for (const int socket : sockets) receive_all(socket, &confirmed, 1);
     const auto seconds = microseconds(Clock::now() - start) / 1e6;
-    const auto messages = static_cast<double>(job.iterations * sockets.size());
-    std::printf("{\"bytes\":%llu,\"MB_per_s\":%.3f,\"messages_per_s\":%.1f}\n",
-                static_cast<unsigned long long>(job.bytes), messages * static_cast<double>(job.bytes) / seconds / 1e6,
-                messages / seconds);
+    std::printf("{\"bytes\":%llu,\"MB_per_s\":%.3f,\"messages_per_s\":%.1f}\n", static_cast<unsigned long long>(bytes),
+                static_cast<double>(total) / seconds / 1e6, static_cast<double>(total / bytes) / seconds);
 }
 
-void listen_and_serve(int port) {
+void listen_and_serve(int port, int connections) {
     const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
     const int on = 1;
     ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
@@ -154,39 +174,54 @@ void listen_and_serve(int port) {
         ::listen(listener, 8) != 0) {
         die("listen");
     }
-    const int socket = ::accept(listener, nullptr, nullptr);
-    set_up(socket);
-    serve(socket);
+    std::vector<int> sockets;
+    for (int i = 0; i < connections; ++i) {
+        sockets.push_back(::accept(listener, nullptr, nullptr));
+        set_up(sockets.back());
+    }
+    serve(sockets);
+}
+
+std::vector<std::string> words_of(const std::string& list) {
+    std::vector<std::string> words;
+    for (std::size_t at = 0; at <= list.size();) {
+        const auto end = std::min(list.find(',', at), list.size());
+        words.push_back(list.substr(at, end - at));
+        at = end + 1;
+    }
+    return words;
 }
 
 }  // namespace
 
 int main(int count, char** arguments) {
     const std::string mode = count > 1 ? arguments[1] : "";
-    if (mode == "--listen" && count == 3) {
-        listen_and_serve(std::atoi(arguments[2]));
+    if (mode == "--listen" && (count == 3 || count == 4)) {
+        listen_and_serve(std::atoi(arguments[2]), count == 4 ? std::atoi(arguments[3]) : 1);
         return 0;
     }
     if (mode != "--connect" || count != 6) {
-        std::fprintf(
-            stderr,
-            "usage: raw_socket --listen PORT | --connect HOST:PORT[,...] pingpong|bandwidth BYTES ITERATIONS\n");
+        std::fprintf(stderr,
+                     "usage: raw_socket --listen PORT [CONNECTIONS]\n"
+                     "       raw_socket --connect HOST:PORT[,...] pingpong|bandwidth BYTES ITERATIONS[,...]\n");
         return 2;
     }
+    const bool pingpong = std::string(arguments[3]) == "pingpong";
+    const auto iterations = words_of(arguments[5]);
     std::vector<int> sockets;
-    const std::string places = arguments[2];
-    for (std::size_t at = 0; at <= places.size();) {
-        const auto end = std::min(places.find(',', at), places.size());
-        sockets.push_back(connect_to(places.substr(at, end - at)));
-        at = end + 1;
+    std::vector<Job> jobs;
+    for (const auto& place : words_of(arguments[2])) {
+        const auto& times = iterations[std::min(sockets.size(), iterations.size() - 1)];
+        jobs.push_back({pingpong, std::strtoull(arguments[4], nullptr, 10), std::strtoull(times.c_str(), nullptr, 10)});
+        sockets.push_back(connect_to(place));
     }
-    const Job job{std::string(arguments[3]) == "pingpong", std::strtoull(arguments[4], nullptr, 10),
-                  std::strtoull(arguments[5], nullptr, 10)};
-    for (const int socket : sockets) send_all(socket, reinterpret_cast<const char*>(&job), sizeof job);
-    if (job.pingpong != 0) {
-        ping_pong(sockets.front(), job);
+    for (std::size_t i = 0; i < sockets.size(); ++i) {
+        send_all(sockets[i], reinterpret_cast<const char*>(&jobs[i]), sizeof(Job));
+    }
+    if (pingpong) {
+        ping_pong(sockets.front(), jobs.front());
     } else {
-        flood(sockets, job);
+        flood(sockets, jobs);
     }
     return 0;
 }

@@ -85,18 +85,19 @@ std::string title_of(const Benchmark& benchmark, const BenchmarkOptions& options
     if (benchmark.action == Action::stream) {
         text += fmt::format(", window {}, {}", options.window,
                             options.direction == Direction::both ? "both ways, their sum" : "one way");
+    } else if (options.window > 1) {
+        text += fmt::format(", bursts of {}", options.window);
     }
     return text + "\n";
 }
 
 Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes) {
-    if (benchmark.action == Action::pingpong) return {.action = benchmark.action, .bytes = bytes};
     const auto wanted = options.buffers == 0 ? options.window : std::min(options.buffers, options.window);
     const auto buffers = affordable_window(bytes, wanted);
     const auto window = options.buffers == 0 ? buffers : options.window;
     if (window < options.window) {
-        fmt::print(stderr, "railmux: window reduced from {} to {} at {} bytes, to bound the memory for buffers\n",
-                   options.window, window, bytes);
+        fmt::print(stderr, "railmux: {} reduced from {} to {} at {} bytes, to bound the memory for buffers\n",
+                   benchmark.action == Action::pingpong ? "burst" : "window", options.window, window, bytes);
     }
     return {.action = benchmark.action,
             .direction = options.direction,

@@ -33,7 +33,7 @@ inline constexpr Tag go_tag =
     order_tag + 5;  // empty: the driver has read its counters; a side that streams back may begin
 
 /// Raised with every change of this file's messages or of what they mean.
-inline constexpr std::uint32_t control_version = 1;
+inline constexpr std::uint32_t control_version = 2;
 
 enum class Action : std::uint8_t { finish = 0, pingpong = 1, stream = 2 };
 enum class Direction : std::uint8_t { to_server = 0, both = 1 };
@@ -48,7 +48,7 @@ struct Order {
     Check check = Check::stamps;
     std::uint64_t bytes = 0;
     std::uint64_t count = 0;    ///< messages each way
-    std::uint64_t window = 1;   ///< messages under way at a time
+    std::uint64_t window = 1;   ///< messages under way at a time; of a ping-pong: as many there, as many back
     std::uint64_t buffers = 1;  ///< distinct buffers; with fewer than the window, messages under way share them
     std::uint64_t seed = 0;     ///< of the content: forth by the seed, back by its complement
     friend bool operator==(const Order&, const Order&) = default;

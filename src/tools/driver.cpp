@@ -57,6 +57,7 @@ void Driver::settle() {
 
 Outcome Driver::measure(Order order, const Extent& extent) {
     order.count = warm_up(order, extent);
+    if (order.action == Action::pingpong) order.count = (order.count + order.window - 1) / order.window * order.window;
     order.check = Check::stamps;
     return run(order);
 }
@@ -86,7 +87,7 @@ Outcome Driver::run(Order order) {
     context_.send(server_, order_tag, encode(order));
     const auto part = driver_part(context_, server_, order);
     prepare(part, workspace_.outgoing, workspace_.incoming);
-    samples_.resize(order.action == Action::pingpong ? std::min(order.count, most_samples) : 0);
+    samples_.resize(order.action == Action::pingpong ? std::min(order.count / order.window, most_samples) : 0);
     if (const auto ready = receive_reply(); !ready.problem.empty()) {
         throw Error(ErrorCode::out_of_memory, fmt::format("{}: {}", context_.name(server_), ready.problem));
     }

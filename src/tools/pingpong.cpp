@@ -1,4 +1,4 @@
-// `railmux pingpong`: half round trip times.
+// `railmux pingpong`: half round trip times, of one message or of bursts.
 #include <memory>
 
 #include "tools/benchmark.hpp"
@@ -12,6 +12,7 @@ constexpr auto footer = R"(Half round trip times: min, median and 99th percentil
   host-a$ railmux pingpong --listen 5000
   host-b$ railmux pingpong --connect host-a:5000 --sizes 8,64,4096
   host-b$ railmux pingpong --connect host-a:5000 --sizes 1-1M --iterations 1000 --json
+  host-b$ railmux pingpong --connect host-a:5000 --sizes 1K --burst 32                32 messages there, 32 back
         $ railmux run -n 2 railmux pingpong --rails tcp:eth1
 
 Both sides check what they receive: of every message the length and a number in its first and last 8 bytes, of the last
@@ -29,7 +30,12 @@ void add_pingpong(CLI::App& railmux, int& exit_code) {
     command->footer(footer);
     const auto options = std::make_shared<BenchmarkOptions>();  // lives as long as the callback below
     options->sizes = "1-1M";
+    options->window = 1;
     add_benchmark_options(*command, *options);
+    command->add_option("--burst", options->window, "messages sent at once each way; --iterations counts messages")
+        ->type_name("N")
+        ->check(CLI::Range(1, 65536))
+        ->capture_default_str();
     command->callback([options, &exit_code] {
         exit_code = run_benchmark({"pingpong", Action::pingpong, result}, *options);
     });

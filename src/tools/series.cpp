@@ -42,6 +42,89 @@ void take(const Status& status, std::span<std::byte> buffer, const Part& part, s
     }
 }
 
+// Throws Error when an operation failed; truncation passes.
+void wait_for(const Part& part, std::span<Request> requests, std::span<Status> statuses) {
+    if (part.context.wait_all(requests, statuses) == ErrorCode::ok) return;
+    for (const auto& status : statuses) {
+        if (status.ok() || status.truncated()) continue;
+        throw Error(status.code,
+                    fmt::format("{}: {}\n{}", part.context.name(part.peer), to_string(status.code),
+                                base::trim(part.context.failure(part.peer))),
+                    "`railmux info` on both hosts shows their rails, and why others are off");
+    }
+}
+
+// One side's half of the bursts: `window` messages there, as many back.
+class Bursts {
+public:
+    Bursts(const Part& part, Buffers& outgoing, Buffers& incoming)
+        : part_(part),
+          outgoing_(outgoing),
+          incoming_(incoming),
+          sends_(std::clamp<std::uint64_t>(part.order.count, 1, part.order.window)),
+          receives_(sends_.size()),
+          statuses_(sends_.size()) {}
+
+    [[nodiscard]] bool done() const noexcept { return first_ == part_.order.count; }
+
+    void expect() {
+        for (std::uint64_t i = 0; i < size(); ++i) {
+            receives_[i] = part_.context.irecv(part_.peer, data_tag, incoming_[i % incoming_.count()]);
+        }
+    }
+    void send() {
+        for (std::uint64_t i = 0; i < size(); ++i) {
+            const auto message = outgoing_[i % outgoing_.count()];
+            stamp(message, part_.send_seed, part_.order.number(first_ + i));
+            sends_[i] = part_.context.isend(part_.peer, data_tag, message);
+        }
+        wait_for(part_, std::span(sends_).first(size()), std::span(statuses_).first(size()));
+    }
+    void receive(Reply& tally) {
+        const auto statuses = std::span(statuses_).first(size());
+        wait_for(part_, std::span(receives_).first(size()), statuses);
+        for (std::uint64_t i = 0; i < size(); ++i) {
+            take(statuses[i], incoming_[i % incoming_.count()], part_, first_ + i, tally);
+        }
+    }
+    void next() noexcept { first_ += size(); }
+
+private:
+    [[nodiscard]] std::uint64_t size() const noexcept {
+        return std::min<std::uint64_t>(sends_.size(), part_.order.count - first_);
+    }
+
+    const Part& part_;
+    Buffers& outgoing_;
+    Buffers& incoming_;
+    std::vector<Request> sends_;
+    std::vector<Request> receives_;
+    std::vector<Status> statuses_;
+    std::uint64_t first_ = 0;  // message of the burst under way
+};
+
+void ping_bursts(const Part& part, Buffers& outgoing, Buffers& incoming, std::span<std::int64_t> samples,
+                 Reply& tally) {
+    auto before = base::now_ns();
+    Bursts bursts(part, outgoing, incoming);
+    for (std::size_t i = 0; !bursts.done(); bursts.next(), ++i) {
+        bursts.expect();
+        bursts.send();
+        bursts.receive(tally);
+        const auto now = base::now_ns();
+        if (i < samples.size()) samples[i] = now - before;
+        before = now;
+    }
+}
+
+void pong_bursts(const Part& part, Buffers& outgoing, Buffers& incoming, Reply& tally) {
+    for (Bursts bursts(part, outgoing, incoming); !bursts.done(); bursts.next()) {
+        bursts.expect();
+        bursts.receive(tally);
+        bursts.send();
+    }
+}
+
 }  // namespace
 
 Part driver_part(Context& context, Peer peer, const Order& order) {
@@ -62,6 +145,7 @@ void prepare(const Part& part, Buffers& outgoing, Buffers& incoming) {
 }
 
 void ping(const Part& part, Buffers& outgoing, Buffers& incoming, std::span<std::int64_t> samples, Reply& tally) {
+    if (part.order.window > 1) return ping_bursts(part, outgoing, incoming, samples, tally);
     const auto message = outgoing[0];
     const auto answer = incoming[0];
     auto before = base::now_ns();
@@ -77,6 +161,7 @@ void ping(const Part& part, Buffers& outgoing, Buffers& incoming, std::span<std:
 }
 
 void pong(const Part& part, Buffers& outgoing, Buffers& incoming, Reply& tally) {
+    if (part.order.window > 1) return pong_bursts(part, outgoing, incoming, tally);
     const auto message = incoming[0];
     const auto answer = outgoing[0];
     for (std::uint64_t i = 0; i < part.order.count; ++i) {
@@ -104,16 +189,7 @@ std::span<const Status> Lane::wait_batch() {
     const auto place = finished_ % requests_.size();
     const auto size = std::min({batch_, started_ - finished_, requests_.size() - place});
     const auto statuses = std::span(statuses_).first(size);
-    const auto code = part_.context.wait_all(std::span(requests_).subspan(place, size), statuses);
-    if (code != ErrorCode::ok) {
-        for (const auto& status : statuses) {
-            if (status.ok() || status.truncated()) continue;
-            throw Error(status.code,
-                        fmt::format("{}: {}\n{}", part_.context.name(part_.peer), to_string(status.code),
-                                    base::trim(part_.context.failure(part_.peer))),
-                        "`railmux info` on both hosts shows their rails, and why others are off");
-        }
-    }
+    wait_for(part_, std::span(requests_).subspan(place, size), statuses);
     finished_ += size;
     return statuses;
 }

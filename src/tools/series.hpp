@@ -32,7 +32,8 @@ struct Part {
 /// Buffers for a series, with the content to send and with poison where messages will be received.
 void prepare(const Part& part, Buffers& outgoing, Buffers& incoming);
 
-/// The side that begins: sends, waits for the answer, stores each round trip's nanoseconds as long as there is room.
+/// The side that begins: sends (as many messages as the window at once), waits for as many answers, stores each round trip's
+/// nanoseconds as long as there is room.
 void ping(const Part& part, Buffers& outgoing, Buffers& incoming, std::span<std::int64_t> samples, Reply& tally);
 /// The other side.
 void pong(const Part& part, Buffers& outgoing, Buffers& incoming, Reply& tally);

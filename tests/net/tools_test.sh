@@ -22,6 +22,16 @@ for r in result["results"]:
     assert sum(r["rails"].values()) == 2 * 50 * r["bytes"], r  # forth and back
 PYTHON
 
+echo "ping-pong in bursts: whole ones"
+listen pingpong
+timeout 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8,100K --iterations 70 --burst 32 --json >"$work/burst" ||
+    fail "pingpong in bursts"
+python3 - "$work/burst" <<'PYTHON'
+import json, sys
+for result in json.load(open(sys.argv[1]))["results"]:  # 70 messages are three bursts of 32, there and back
+    assert sum(result["rails"].values()) == 2 * 96 * result["bytes"], result
+PYTHON
+
 echo "bandwidth: one way, both ways, shared buffers; odd windows and counts"
 listen bandwidth --keep --set connect.patience=200ms
 for options in "--window 64" "--window 1" "--window 3 --bidirectional" "--window 16 --buffers 2"; do

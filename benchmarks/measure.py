@@ -1,0 +1,112 @@
+"""What the measuring scripts share: pairs of programs on the two hosts of a rig, and a table of ratios.
+
+At most two processes run at a time, the client on core 0 (host A), the server on core 1 (host B). A ratio is the median over
+the rounds' ratios, each of two runs of the same round.
+"""
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+root = pathlib.Path(__file__).resolve().parent.parent
+build = pathlib.Path(os.environ.get("BUILD_DIR", root / "build/release"))
+railmux = build / "src/tools/railmux"
+raw = build / "benchmarks/raw_socket"
+rig = [str(root / "scripts/rig"), "--name", "rmbench"]
+port = 7000
+
+
+def on(side, command, **how):
+    core = "0" if side == "A" else "1"
+    return subprocess.Popen(["taskset", "-c", core, *rig, "exec", side, *map(str, command)], stdout=subprocess.PIPE,
+                            stderr=subprocess.DEVNULL, text=True, **how)
+
+
+def pair(server, client, limit=120, meanwhile=None):
+    """Runs both sides; what the client printed, as JSON. `meanwhile` is called while they run."""
+    global port
+    port = 7000 + (port + 1) % 900
+    here = on("B", [s.format(port=port) if isinstance(s, str) else s for s in server])
+    there = on("A", [c.format(port=port) if isinstance(c, str) else c for c in client])
+    try:
+        if meanwhile is not None:
+            meanwhile()
+        out, _ = there.communicate(timeout=limit)
+        here.communicate(timeout=20)
+    except subprocess.TimeoutExpired:
+        there.kill()
+        here.kill()
+        raise SystemExit(f"no end within {limit} s: {' '.join(map(str, client))}")
+    return json.loads(out)
+
+
+def raw_run(mode, size, iterations, rails=1):
+    """Iterations: one number, or one for each of the rails."""
+    places = ",".join(f"10.77.{i}.2:{{port}}" for i in range(rails))
+    return pair([raw, "--listen", "{port}", rails], [raw, "--connect", places, mode, size, iterations])
+
+
+def railmux_run(tool, size, iterations, *more, meanwhile=None):
+    result = pair([railmux, tool, "--listen", "{port}"],
+                  [railmux, tool, "--connect", "10.77.0.2:{port}", "--sizes", size, "--iterations", iterations, "--json",
+                   *more], meanwhile=meanwhile)
+    return result["results"][0]
+
+
+def rig_up(rates, burst="256kb"):
+    subprocess.run([*rig, "up", *rates, "--burst", burst], check=True)
+
+
+def rig_down():
+    subprocess.run([*rig, "down"], check=False)
+
+
+def arguments(text):
+    options = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--only", default="", help="cases whose name contains this")
+    options.add_argument("--json", action="store_true")
+    return options
+
+
+def run_cases(cases, options):
+    """Measures the cases (name, rig: (rates, burst), measure, target, whether more is better) and prints one line for each.
+
+    measure() gives (ratio, text of railmux's figure, text of the other one's).
+    """
+    results = []
+    up = None
+    try:
+        for name, wanted, measure, target, more in cases:
+            if options.only not in name:
+                continue
+            if wanted != up:
+                rig_up(*wanted)
+                up = wanted
+            runs = []
+            for number in range(options.rounds):
+                print(f"\r{name}: {number + 1}/{options.rounds}   ", end="", file=sys.stderr, flush=True)
+                runs.append(measure())
+            print("\r" + " " * 70 + "\r", end="", file=sys.stderr)
+            runs.sort()
+            results.append(show(name, runs, target, more, options.json, not results))
+    finally:
+        rig_down()
+    if options.json:
+        print(json.dumps(results, indent=1))
+    return results
+
+
+def show(name, runs, target, more, as_json, first):
+    ratio, mine, other = runs[len(runs) // 2]
+    met = ratio >= target if more else ratio <= target
+    if not as_json:
+        if first:
+            print(f"{'# case':<48} {'ratio':>8} {'target':>9}  {'':<7} {'railmux':>12} {'other':>12}   spread")
+        limit = (">= " if more else "<= ") + format(target, ".2f")
+        print(f"{name:<48} {ratio:>8.3f} {limit:>9}  {'met' if met else 'NOT MET':<7} {mine:>12} {other:>12}   "
+              f"{runs[0][0]:.2f} - {runs[-1][0]:.2f}", flush=True)
+    return {"name": name, "ratio": round(ratio, 3), "target": target, "met": met, "railmux": mine, "other": other,
+            "spread": [round(runs[0][0], 3), round(runs[-1][0], 3)]}
