@@ -105,6 +105,7 @@ Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Com
     const auto bytes = operation.bytes;
     now_ = now();
     sender_.start(operation, now_);
+    unlooked_bytes_ += bytes;
     flush_burst(bytes);
     return {*this, slot};
 }

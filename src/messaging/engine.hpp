@@ -157,6 +157,7 @@ private:
 
     base::Nanoseconds now_ = 0;  // of the pass under way, for what the rails call back
     std::uint32_t idle_passes_ = 0;
+    std::size_t unlooked_bytes_ = 0;   // sent since the last pass
     base::Nanoseconds last_post_ = 0;  // when a burst was last handed over
     bool deferred_ = false;            // messages of a burst wait in outboxes
     std::size_t deferred_bytes_ = 0;   // ... with that much payload

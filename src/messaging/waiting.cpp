@@ -8,6 +8,8 @@ namespace {
 constexpr base::Nanoseconds forever = Engine::never_ends;
 // How often the job's server and the door are looked at while messages flow; sleeping wakes up for them at once.
 constexpr base::Nanoseconds membership_period = base::millisecond / 4;
+// Sends that are over at once need no look at the rails, but what they do to the rails must be heard of now and then.
+constexpr std::size_t bytes_per_look = 64 * 1024;
 
 base::Nanoseconds after(base::Nanoseconds now, std::chrono::nanoseconds timeout) {
     return timeout.count() > forever - now ? forever : now + timeout.count();
@@ -17,6 +19,7 @@ base::Nanoseconds after(base::Nanoseconds now, std::chrono::nanoseconds timeout)
 
 bool Engine::pass(base::Nanoseconds now) {
     now_ = now;
+    unlooked_bytes_ = 0;
     flush_deferred();  // the rest of a burst leaves before anything is looked for
     bool any = rails_.poll(now);
     if (operations_.run_callbacks()) {
@@ -64,6 +67,7 @@ void Engine::sleep_until(base::Nanoseconds deadline) {
     sleeper_.sleep(limit);
     if (multiple_) mutex_.lock();
     asleep_ = false;
+    rails_.watched_until(now());
     next_membership_ = 0;
 }
 
@@ -94,6 +98,8 @@ Status Engine::wait(Request& request) {
     flush_deferred();  // whoever waits has no more to add to the burst
     if (operation.state != OperationState::over) {
         progress_until([&] { return operation.state == OperationState::over; }, forever);
+    } else if (unlooked_bytes_ >= bytes_per_look) {
+        pass(now());
     }
     return take(request);
 }

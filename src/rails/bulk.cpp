@@ -21,6 +21,7 @@ constexpr base::Nanoseconds piece_time = base::millisecond / 4;
 // --- Handing over ----------------------------------------------------------------------------------------------------
 
 void RailManager::offer_bulk(std::uint32_t peer, base::Nanoseconds now) {
+    static_cast<void>(catch_up());  // the plan is made for what is known
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr) return;
     if (!std::exchange(talk->bulk_offered, true)) bulk_peers_.push_back(peer);
@@ -72,7 +73,7 @@ std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
     const auto& candidate = talk.candidates[link.place];
     const auto span = sched::to_ticks(horizon) + 4 * candidate.cost.latency;
     const auto enough = std::min<std::uint64_t>(static_cast<std::uint64_t>(span / candidate.cost.per_byte),
-                                                paces_[link.rail].allowance());
+                                                paces_[link.rail].allowance(busy_));
     if (link.unacked_bytes >= std::max(enough, 2 * smallest_share)) return 0;
     const auto piece = static_cast<std::uint64_t>(sched::to_ticks(piece_time) / candidate.cost.per_byte);
     return std::min(claim, std::clamp(piece, smallest_share, options_.fragment));

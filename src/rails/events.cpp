@@ -10,6 +10,8 @@ using transports::EventKind;
 namespace {
 // What came in while nobody took the time may have been there for a while, or have woken us: it says nothing of the network.
 constexpr base::Nanoseconds not_timed = base::millisecond;
+// Without acknowledgements for so long there was no traffic.
+constexpr base::Nanoseconds pause = 10 * base::millisecond;
 }  // namespace
 
 bool RailManager::poll(base::Nanoseconds now) {
@@ -27,11 +29,13 @@ bool RailManager::poll(base::Nanoseconds now) {
     for (std::uint32_t i = 0; i < rails; ++i) {
         const auto rail = next_rail_;
         next_rail_ = next_rail_ + 1 < rails ? next_rail_ + 1 : 0;
-        if (!rails_[rail].up || !assessor_.may_look(rail, now)) continue;
-        if (poll_rail(rail, exact, now)) {
-            any = true;
-            break;
-        }
+        if (rail == 0) round_begun_ = now;
+        const bool looks = rails_[rail].up && assessor_.may_look(rail, now);
+        const bool found = looks && poll_rail(rail, exact, now);
+        if (next_rail_ == 0) looked_ = round_begun_;
+        if (!found) continue;
+        any = true;
+        break;
     }
     if (now >= next_deadline_) {
         next_deadline_ = never;
@@ -59,7 +63,17 @@ bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds no
     look_ = {.begun = begun, .at = ended, .blind = blind};
     if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);
     for (std::size_t i = 0; i < count; ++i) handle(rail, events_[i], now);
+    settle(now);
     return true;
+}
+
+/// Once for all that came in together: how it was spread over several acknowledgements says nothing.
+void RailManager::settle(base::Nanoseconds now) {
+    if (!released_) return;
+    released_ = false;
+    if (now - acked_ < pause) busy_ += now - acked_;
+    acked_ = now;
+    for (auto& pace : paces_) pace.settle(now, busy_);
 }
 
 void RailManager::handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
@@ -152,6 +166,7 @@ bool RailManager::take_heard() {
             break_off(link, "it acknowledged what was never sent", heard.at);
         }
     }
+    settle(taking_.back().at);
     taking_.clear();
     return true;
 }
@@ -165,9 +180,19 @@ void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& hea
     link.unacked_bytes -= bytes;
     paces_[link.rail].delivered(bytes);
     // The time of a lone frame counts only where it is known how long its acknowledgement was kept back: that of the newest
-    // one, if it came over the same link.
-    const bool newest = frame.seq + 1 == header.ack && frame.link == acknowledged_by.slot;
-    if (frame.alone && newest && header.held < held_longest) link.echo.heard(now - frame.sent - header.held, now);
+    // one.
+    if (!frame.alone || frame.seq + 1 != header.ack || header.held >= held_longest) return;
+    const auto round_trip = now - frame.sent - header.held;
+    if (bytes <= small_bytes) {
+        if (frame.link == acknowledged_by.slot) link.echo.heard(round_trip, now);
+        return;
+    }
+    auto latency = link.echo.latency(now);
+    if (latency == 0) latency = peers_[link.peer].talk->costs[link.place].latency;
+    const auto service = round_trip - 2 * latency / sched::ticks_per_ns;
+    const bool in_time = (now - looked_) * 8 <= service;  // we had just looked, and it was not there
+    if (in_time)
+        paces_[link.rail].lone(bytes, service, peers_[link.peer].talk->candidates[link.place].cost.per_byte, busy_);
 }
 
 bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack, bool credit,
@@ -177,7 +202,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (sack.size() > Session::max_sack_bytes) return false;
     bool moved = credit;
     const auto release = [&](Frame& frame) {
-        moved = true;
+        moved = released_ = true;
         if (frame.link != no_link) learn_from(link, header, frame, now);
         frame.acked = true;
         release_if_free(peer, frame);
@@ -186,7 +211,6 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     // The bits of an acknowledgement count from the number it was made with, which may be older than the one stamped on.
     if (!sack.empty() && !talk.session.acknowledged(header.aux, sack, release)) return false;
     if (!moved) return true;
-    for (auto& pace : paces_) pace.settle(now);
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
     if (!bulk_peers_.empty()) feed_all(now);
     upper_.on_sendable(peer);

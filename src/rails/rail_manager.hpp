@@ -86,6 +86,8 @@ public:
     void want(std::uint32_t peer, base::Nanoseconds now);
     /// Fails what waits for a link to the peer: it is known why there can be none.
     void forgo(std::uint32_t peer, const Error& cause, base::Nanoseconds now);
+    /// Whatever came before `now` would have woken the caller, who slept until then.
+    void watched_until(base::Nanoseconds now) noexcept { looked_ = round_begun_ = now; }
     /// Whether a message may go to the peer now.
     [[nodiscard]] bool sendable(std::uint32_t peer) const noexcept;
     [[nodiscard]] bool connected(std::uint32_t peer) const noexcept;
@@ -148,6 +150,11 @@ public:
     void close();
 
 private:
+    // Frames up to this size show the latency of a link: on the slowest rails, too, the bytes themselves take less.
+    static constexpr std::uint64_t small_bytes = 256;
+    // Frames from this size on show the rate of a rail that is slower than thought.
+    static constexpr std::uint64_t large_bytes = 1024;
+
     // ConnectorHost
     void link_proven(Link& link, base::Nanoseconds now) override;
     void link_dropped(Link& link, base::Nanoseconds now) override;
@@ -172,6 +179,7 @@ private:
     [[nodiscard]] static bool take_credit(Conversation& talk, const FrameHeader& header) noexcept;
     void hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
+    void settle(base::Nanoseconds now);
     void learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
@@ -248,6 +256,11 @@ private:
     std::vector<std::uint32_t> ack_list_;    // peers owed an acknowledgement
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::uint32_t next_rail_ = 0;            // whose turn it is to be polled
+    base::Nanoseconds round_begun_ = 0;      // of polls of all rails
+    base::Nanoseconds looked_ = 0;           // what had arrived by then, on whatever rail, is known
+    bool released_ = false;                  // something was acknowledged since the last settle()
+    base::Nanoseconds acked_ = 0;            // when something last was
+    base::Nanoseconds busy_ = 0;             // time in which there was traffic, pauses left out
     base::Nanoseconds now_ = 0;              // as last told
     model::Watch watch_;
     Look look_;  // the one whose events are being handled

@@ -14,9 +14,6 @@ namespace {
 // acknowledgement in 256 frames costs next to nothing.
 constexpr std::uint32_t frames_per_ack = Session::window / 16;
 
-// Frames up to this size show the latency of a link: on the slowest rails, too, the bytes themselves take less.
-constexpr std::uint64_t lone_bytes = 256;
-
 }  // namespace
 
 void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) {
@@ -85,7 +82,10 @@ void RailManager::post_now(Link& link, Frame* frame) {
 /// Notes what is handed to a link and will be acknowledged.
 void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
     const auto bytes = frame.wire_bytes();
-    frame.alone = link.unacked_bytes == 0 && bytes <= lone_bytes;
+    // A small one shows the latency of its link, a large one the rate of the rail.
+    frame.alone = bytes <= small_bytes   ? link.unacked_bytes == 0
+                  : bytes >= large_bytes ? paces_[link.rail].backlog() == 0
+                                         : false;
     paces_[link.rail].sent(bytes, now);
     link.unacked_bytes += bytes;
     if (link.state == LinkState::live) policy_.charge(peers_[link.peer].talk->candidates[link.place], bytes, now);
@@ -126,10 +126,10 @@ void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         const auto& pace = paces_[candidate.rail];
         candidate.cost = talk.costs[i];
         candidate.backlog = pace.backlog();
-        candidate.silent = pace.silent(now);
+        candidate.silent = pace.silent(looked_);
         const Link& link = links_.at(talk.links[i]);
         candidate.recent = talk.follows && link.slot == talk.last_link;
-        if (const auto measured = pace.per_byte(); measured > 0) {
+        if (const auto measured = pace.per_byte(busy_, candidate.cost.per_byte); measured > 0) {
             // What a byte takes besides G stays what it was; a model that has G wrong may have no such part at all.
             candidate.cost.slope = std::max(measured, candidate.cost.slope + measured - candidate.cost.per_byte);
             candidate.cost.per_byte = measured;

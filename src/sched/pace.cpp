@@ -1,5 +1,7 @@
 #include "sched/pace.hpp"
 
+#include <cstdlib>
+
 namespace railmux::sched {
 
 void Pace::sent(std::uint64_t bytes, base::Nanoseconds now) noexcept {
@@ -12,29 +14,42 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now) noexcept {
     backlog_ += bytes;
 }
 
-void Pace::account(base::Nanoseconds now) noexcept {
-    if (counts_) {
-        time_ += now - last_;
-        bytes_ += pending_;
-        const bool first = window_count_ == 0;
-        const bool long_enough = time_ >= (first ? first_window_time : window_time) && bytes_ >= window_bytes;
-        if (long_enough || (first && bytes_ >= first_window_bytes)) end_window();
-    }
+void Pace::account(base::Nanoseconds now, base::Nanoseconds busy) noexcept {
+    const bool lasts =
+        static_cast<Ticks>(std::min<std::uint64_t>(backlog_, backlog_bytes)) * per_byte_ >= to_ticks(backlog_time);
+    const bool backlogged = backlog_ >= backlog_bytes || lasts;
+    if (counts_ && backlogged) add(now - last_, pending_, true, busy);
     busy_bytes_ += pending_;
     pending_ = 0;
     last_ = now;
-    const bool long_enough =
-        static_cast<Ticks>(std::min<std::uint64_t>(backlog_, backlog_bytes)) * per_byte_ >= to_ticks(backlog_time);
-    counts_ = backlog_ >= backlog_bytes || long_enough;
+    counts_ = backlogged;
 }
 
-void Pace::end_window() noexcept {
-    const auto rate = std::clamp<Ticks>(to_ticks(time_) / static_cast<Ticks>(bytes_), 1, slowest);
-    windows_[window_count_++ % windows_.size()] = rate;
+void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds busy) noexcept {
+    const auto count = static_cast<Ticks>(bytes);
+    const bool confirms = std::abs(to_ticks(service) / count - thought) < to_ticks(look_time) / count;
+    add(confirms ? count * thought / ticks_per_ns : service, bytes, false, busy);
+}
+
+void Pace::add(base::Nanoseconds time, std::uint64_t bytes, bool sure, base::Nanoseconds busy) noexcept {
+    time_ += time;
+    bytes_ += bytes;
+    const bool first = window_count_ == 0;
+    const bool long_enough = time_ >= (first ? first_window_time : window_time) && bytes_ >= window_bytes;
+    if (!long_enough && !(first && bytes_ >= first_window_bytes)) return;
+    end_window(to_ticks(time_) / static_cast<Ticks>(bytes_), sure, busy);
     time_ = 0;
     bytes_ = 0;
+}
+
+/// A window that is `sure` counts even if it is the first.
+void Pace::end_window(Ticks rate, bool sure, base::Nanoseconds busy) noexcept {
+    rate = std::clamp<Ticks>(rate, 1, slowest);
+    if (aged(busy)) windows_.fill(per_byte(busy, rate));  // old windows should not outvote the new one
+    learnt_ = busy;
+    windows_[window_count_++ % windows_.size()] = rate;
     if (window_count_ < windows_.size()) {
-        per_byte_ = rate;
+        if (sure) per_byte_ = rate;
         return;
     }
     const auto [a, b, c] = windows_;

@@ -94,11 +94,56 @@ TEST_CASE("backlog balances on every path", "[sched][pace]") {
     pace.sent(50, 10);
     CHECK(pace.silent(30) == 30);
     pace.delivered(100);
-    pace.settle(40);
+    pace.settle(40, 0);
     CHECK(pace.backlog() == 50);
     pace.lost(50);
     CHECK(pace.backlog() == 0);
     CHECK(pace.silent(1000) == 0);
+}
+
+TEST_CASE("large messages one at a time show the rate, and being late for one does not", "[sched][pace]") {
+    constexpr auto thought = sched::to_ticks(base::Nanoseconds{2});
+    sched::Pace pace;
+    const auto one = [&](double per_byte) {
+        pace.lone(64 * kib, static_cast<base::Nanoseconds>(64 * 1024 * per_byte), thought, 0);
+    };
+    one(80);
+    CHECK(pace.per_byte() == 0);  // that may be the peer's doing
+    for (int i = 0; i < 100; ++i) one(i % 2 == 0 ? 1.9 : 2.1);
+    CHECK(pace.per_byte() == thought);  // within what looking now and then makes of it
+    one(80);
+    CHECK(pace.per_byte() == thought);
+    one(80);
+    one(80);
+    CHECK(pace.per_byte() == sched::to_ticks(base::Nanoseconds{80}));
+}
+
+TEST_CASE("a rail that others were preferred to is tried again, with little", "[sched][pace]") {
+    const auto slow = sched::to_ticks(base::Nanoseconds{80});
+    const auto prior = sched::to_ticks(base::Nanoseconds{2});
+    sched::Pace pace;
+    for (int i = 0; i < 3; ++i) pace.lone(mib, 80 * mib, prior, 0);
+    CHECK(pace.per_byte(100 * base::millisecond, prior) == slow);
+    CHECK(pace.allowance(100 * base::millisecond) >= 256 * kib);
+    CHECK(pace.per_byte(400 * base::millisecond, prior) == slow / 8);
+    CHECK(pace.allowance(400 * base::millisecond) == 16 * kib);
+    CHECK(pace.per_byte(100 * base::second, prior) == prior);
+    CHECK(pace.per_byte(100 * base::second, 2 * slow) == slow);  // a prior that is no better changes nothing
+
+    const auto [service, expected] = GENERATE_COPY(std::pair{80 * mib, slow}, std::pair{8 * mib, slow / 10});
+    for (int i = 0; i < 2; ++i) pace.lone(mib, static_cast<base::Nanoseconds>(service), prior, base::second);
+    CHECK(pace.per_byte(base::second, prior) == expected);
+}
+
+TEST_CASE("what was delivered while nobody looked does not look like a rate", "[sched][pace]") {
+    sched::Pace pace;
+    base::Nanoseconds now = 0;
+    for (int i = 0; i < 20; ++i) {  // a sender that looks once in 5 ms: all but the last 100 us has been acknowledged
+        for (int n = 0; n < 50; ++n) pace.sent(kib, now += 100 * base::microsecond);
+        pace.delivered(pace.backlog() - kib);
+        pace.settle(now, now);
+    }
+    CHECK(pace.per_byte() == 0);
 }
 
 TEST_CASE("the latency of a link is the least of enough small messages, and forgets", "[sched][pace]") {

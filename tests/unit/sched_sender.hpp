@@ -46,7 +46,7 @@ public:
             if (acks_.empty()) break;
             now_ = acks_.top().at;
             for (; !acks_.empty() && acks_.top().at == now_; acks_.pop()) acknowledged(acks_.top());
-            for (auto& pace : paces_) pace.settle(now_);
+            for (auto& pace : paces_) pace.settle(now_, now_);
         }
         return next == messages.size() && under_way_ == 0 ? finished_ : std::numeric_limits<base::Nanoseconds>::max();
     }
@@ -125,7 +125,8 @@ private:
             candidate.cost = wires_[candidate.rail].spec().cost();
             candidate.backlog = pace.backlog();
             candidate.silent = pace.silent(now_);
-            if (pace.per_byte() > 0) candidate.cost.slope = candidate.cost.per_byte = pace.per_byte();
+            const auto measured = pace.per_byte(now_, candidate.cost.per_byte);
+            if (measured > 0) candidate.cost.slope = candidate.cost.per_byte = measured;
         }
     }
 
@@ -151,7 +152,7 @@ private:
         const auto claim = peer.claims[place];
         const auto span = to_ticks(horizon) + 4 * candidate.cost.latency;
         const auto enough = std::min<std::uint64_t>(static_cast<std::uint64_t>(span / candidate.cost.per_byte),
-                                                    paces_[candidate.rail].allowance());
+                                                    paces_[candidate.rail].allowance(now_));
         if (claim == 0 || peer.unacked[place] >= std::max(enough, 2 * smallest_share)) return 0;
         const auto piece = static_cast<std::uint64_t>(to_ticks(piece_time) / candidate.cost.per_byte);
         return std::min({claim, std::clamp(piece, smallest_share, fragment), peer.bulk.front().bytes});

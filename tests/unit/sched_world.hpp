@@ -109,7 +109,7 @@ private:
             pace.delivered(acks_.front().bytes);
             acknowledged_ += acks_.front().bytes;
         }
-        pace.settle(now_);
+        pace.settle(now_, now_);
     }
 
     std::uint64_t window_;
