@@ -58,7 +58,8 @@ void Connector::start(std::uint32_t peer, base::Nanoseconds now) {
 }
 
 void Connector::tell_cure(LocalRail& rail, const transports::Reachability& reachability) {
-    if (rail.info.cure == reachability.cure) return;  // said already
+    if (std::exchange(rail.told_cure, reachability.cure) == reachability.cure) return;
+    rail.info.reason = "merged with another: " + reachability.why;
     rail.info.cure = reachability.cure;
     log_.warning("rail {} is merged with another: {}; to use both: {}", rail.traits().name, reachability.why,
                  reachability.cure);
