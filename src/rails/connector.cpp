@@ -336,7 +336,7 @@ void Connector::went_down(Link& link, const transports::Event& event, base::Nano
     if (link.state != LinkState::connecting) return;
     const auto reply = parse_reply(event.data);
     if (!reply) {
-        pair_failed(link, ErrorCode::unreachable, event.text, now);
+        pair_failed(link, event.code, event.text, now);
         return;
     }
     if (reply->verdict == Verdict::stale_session && reply_proves_key(options_.key, link.setup->hello, event.data)) {
