@@ -1,6 +1,7 @@
 #include "sched/baselines.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <string>
 
 #include <railmux/error.hpp>
@@ -26,6 +27,7 @@ void split_by(std::span<const Candidate> candidates, std::uint64_t bytes, std::s
               Weight weight_of) noexcept {
     std::uint64_t total = 0;
     for (const auto& candidate : candidates) total += weight_of(candidate);
+    assert(total > 0);  // there are candidates, and no weight is 0
     std::uint64_t given = 0;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         // Dividing first keeps the product within 64 bits; the remainder carries what that loses.
