@@ -101,6 +101,7 @@ std::vector<RailInfo> TcpTransport::scan() {
     }
     refuse_unknown_names(all);
     std::vector<RailInfo> infos;
+    infos.reserve(all.size());
     for (const auto& device : all) infos.push_back(describe(device));
     return infos;
 }
