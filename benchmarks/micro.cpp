@@ -19,7 +19,7 @@ static void tag_match(benchmark::State& state) {
         matcher.post(posted[i]);
     }
     std::size_t i = 0;
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
         auto* found = matcher.match(1, i);
         benchmark::DoNotOptimize(found);
         matcher.post(*found);
@@ -48,7 +48,7 @@ static void decide(benchmark::State& state, const char* name) {
     for (std::uint32_t i = 0; i < rails; ++i) candidates.push_back(busy_rail(i));
     base::Nanoseconds now = 0;
     for (const auto& candidate : candidates) policy->charge(candidate, 4096, now);
-    for (auto _ : state) benchmark::DoNotOptimize(policy->choose(candidates, 64, ++now));
+    for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(policy->choose(candidates, 64, ++now));
 }
 BENCHMARK_CAPTURE(decide, vft, "vft")->Arg(2)->Arg(16);
 BENCHMARK_CAPTURE(decide, fixed, "fixed")->Arg(2)->Arg(16);
@@ -59,7 +59,7 @@ static void session_frame(benchmark::State& state) {
     rails::FramePool pool;
     rails::Session sender(pool);
     rails::Session receiver(pool);
-    for (auto _ : state) {
+    for ([[maybe_unused]] auto _ : state) {
         auto* frame = pool.take(64);
         frame->type = rails::FrameType::eager;
         frame->flags = rails::frame_flag::ordered;

@@ -6,6 +6,8 @@ packages_build=(g++ cmake ninja-build pkg-config libboost-dev libfmt-dev libspdl
                 nlohmann-json3-dev)
 # shellcheck disable=SC2034
 packages_test=(catch2 libbenchmark-dev iproute2 nftables python3 clang clang-format libclang-rt-14-dev)
+# shellcheck disable=SC2034
+packages_tidy=(clang clang-tidy)
 
 PATH=$PATH:/usr/sbin:/sbin  # ip, tc and nft stand there, and ordinary users do not look there
 

@@ -18,8 +18,8 @@ struct RailInfo {
     std::string transport;  ///< "tcp"
     std::string device;     ///< "eth1"
     bool usable = false;
-    std::string reason;           ///< why it is not usable, or why it is off by default; empty when usable
-    std::string cure;             ///< what to do to use it anyway; may be empty
+    std::string reason;  ///< why it is not usable, off by default, or usable but merged with another; else empty
+    std::string cure;    ///< what to do to use it anyway; may be empty
     std::uint64_t speed_bps = 0;  ///< link speed in bits per second; 0: unknown
     int numa_node = -1;           ///< -1: unknown or not applicable
     std::string kind;             ///< link kind as the kernel tells it: "ethernet", "veth", "bridge", "vxlan", ...

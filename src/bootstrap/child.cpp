@@ -60,6 +60,7 @@ struct Start {
 
 std::vector<char*> pointers(std::vector<std::string>& texts) {
     std::vector<char*> all;
+    all.reserve(texts.size() + 1);
     for (auto& text : texts) all.push_back(text.data());
     all.push_back(nullptr);
     return all;

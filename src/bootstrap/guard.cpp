@@ -59,7 +59,7 @@ void end_all(const std::vector<pid_t>& groups) {
 
 }  // namespace
 
-Guard::Guard(std::string folder) {
+Guard::Guard(const std::string& folder) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         throw Error(ErrorCode::system, std::string("no socket pair: ") + std::strerror(errno), "raise ulimit -n");

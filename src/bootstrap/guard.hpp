@@ -17,7 +17,7 @@ namespace railmux::bootstrap {
 class Guard {
 public:
     /// Throws Error(system). What is opened later is not held open by the guard.
-    explicit Guard(std::string folder);
+    explicit Guard(const std::string& folder);
     ~Guard();
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;

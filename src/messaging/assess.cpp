@@ -37,7 +37,7 @@ std::vector<LinkAssessment> Engine::assess(Peer to, std::string_view rails, cons
     progress_until([&] { return rails_.connected(peer) || known.left || known.failed != ErrorCode::ok; }, never_ends);
     if (!rails_.connected(peer)) {
         throw Error(known.left ? ErrorCode::peer_left : known.failed, rails_.peers().name(peer) + " cannot be measured",
-                    known.failure);
+                    known.failure == nullptr ? std::string() : *known.failure);
     }
     progress_until([] { return false; }, now() + settle_time);
 

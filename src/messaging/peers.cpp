@@ -40,7 +40,7 @@ std::string Engine::failure(Peer peer) {
     const Lock lock(*this);
     const auto& known = rails_.peers()[known_peer(peer)];
     if (known.left) return "it has left\n";
-    return known.failed == ErrorCode::ok ? std::string() : known.failure;
+    return known.failed == ErrorCode::ok || known.failure == nullptr ? std::string() : *known.failure;
 }
 
 }  // namespace railmux::messaging

@@ -13,7 +13,7 @@ std::vector<RailTraffic> Engine::traffic() {
     std::vector<RailTraffic> all;
     for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
         const auto& known = rails_.peers()[peer];
-        for (std::size_t rail = 0; rail < known.traffic.size(); ++rail) {
+        for (std::size_t rail = 0; known.traffic != nullptr && rail < rail_set_.size(); ++rail) {
             const auto& t = known.traffic[rail];
             if (t.sent_frames + t.received_frames + t.links_lost == 0) continue;
             all.push_back({.rail = rail_set_[rail].traits().name,

@@ -36,10 +36,4 @@ LogGP prior(std::string_view transport, std::uint64_t speed_bps) {
     return model;
 }
 
-LogGP for_other_pair(LogGP model, Nanos half_round_trip) {
-    for (auto& range : model.ranges) range.L.fixed += half_round_trip - model.half_round_trip;
-    model.half_round_trip = half_round_trip;
-    return model;
-}
-
 }  // namespace railmux::model

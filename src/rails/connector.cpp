@@ -58,7 +58,8 @@ void Connector::start(std::uint32_t peer, base::Nanoseconds now) {
 }
 
 void Connector::tell_cure(LocalRail& rail, const transports::Reachability& reachability) {
-    if (rail.info.cure == reachability.cure) return;  // said already
+    if (std::exchange(rail.told_cure, reachability.cure) == reachability.cure) return;
+    rail.info.reason = "merged with another: " + reachability.why;
     rail.info.cure = reachability.cure;
     log_.warning("rail {} is merged with another: {}; to use both: {}", rail.traits().name, reachability.why,
                  reachability.cure);
@@ -335,7 +336,7 @@ void Connector::went_down(Link& link, const transports::Event& event, base::Nano
     if (link.state != LinkState::connecting) return;
     const auto reply = parse_reply(event.data);
     if (!reply) {
-        pair_failed(link, ErrorCode::unreachable, event.text, now);
+        pair_failed(link, event.code, event.text, now);
         return;
     }
     if (reply->verdict == Verdict::stale_session && reply_proves_key(options_.key, link.setup->hello, event.data)) {

@@ -2,7 +2,8 @@
 //
 // Threads: one engine at a time.
 // Lifetime: entries live as long as the context; their numbers are what Peer::index() shows. Known is small, because a
-// job may have many thousand processes of which one talks to few; Conversation comes with the first operation.
+// job may have many thousand processes of which one talks to few: 256 bytes with its address and what finds it (a test
+// counts). Conversation comes with the first operation.
 #pragma once
 
 #include <cstdint>
@@ -70,13 +71,13 @@ struct Conversation {
 struct Known {
     std::uint64_t instance = 0;  // 0: not known yet
     std::uint32_t rank = no_rank;
-    std::uint8_t epoch = 0;            // counts sessions with it
-    bool left = false;                 // it said goodbye
-    ErrorCode failed = ErrorCode::ok;  // how the last session ended, if it ended badly, and why
-    std::string failure;
-    std::vector<std::byte> address;  // encoded ProcessAddress; empty: not known yet
+    std::uint8_t epoch = 0;                // counts sessions with it
+    bool left = false;                     // it said goodbye
+    ErrorCode failed = ErrorCode::ok;      // how the last session ended, if it ended badly
+    std::unique_ptr<std::string> failure;  // and why; null while nothing has failed
+    std::vector<std::byte> address;        // encoded ProcessAddress; empty: not known yet
     std::unique_ptr<Conversation> talk;
-    std::vector<Traffic> traffic;  // by local rail; empty until there is a link
+    std::unique_ptr<Traffic[]> traffic;  // by local rail; null until the first conversation
 };
 
 class PeerTable {

@@ -43,7 +43,7 @@ Conversation& RailManager::talk_to(std::uint32_t peer) {
     auto& known = peers_[peer];
     if (known.talk == nullptr) {
         known.talk = std::make_unique<Conversation>(pool_);
-        known.traffic.resize(rails_.size());
+        if (known.traffic == nullptr) known.traffic = std::make_unique<Traffic[]>(rails_.size());
     }
     return *known.talk;
 }
@@ -125,10 +125,11 @@ void RailManager::forgo(std::uint32_t peer, const Error& cause, base::Nanosecond
 void RailManager::fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds) {
     auto& known = peers_[peer];
     known.failed = code;
-    known.failure = known.talk->causes;
-    if (known.failure.empty()) {
-        known.failure = known.address.empty() ? "it has not joined the job\n" : "no pair of rails reaches it\n";
+    auto causes = known.talk->causes;
+    if (causes.empty()) {
+        causes = known.address.empty() ? "it has not joined the job\n" : "no pair of rails reaches it\n";
     }
+    known.failure = std::make_unique<std::string>(std::move(causes));
     log_.warning("{} given up: {}", peers_.name(peer), to_string(code));
     end_session(peer, static_cast<std::uint8_t>(known.epoch + 1), code);
 }

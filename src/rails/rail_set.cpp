@@ -52,7 +52,7 @@ void RailSet::open(transports::Transport& transport, RailInfo device, base::Logg
         return;
     }
     try {
-        LocalRail local{transport.open(device), std::string(transport.name()), device};
+        LocalRail local{transport.open(device), std::string(transport.name()), device, {}};
         const auto& traits = local.traits();
         // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
         if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {

@@ -20,6 +20,7 @@ struct LocalRail {
     std::unique_ptr<transports::Rail> rail;
     std::string transport;
     RailInfo info;
+    std::string told_cure;  // of being merged with another; logged once
     bool up = true;
 
     [[nodiscard]] const transports::RailTraits& traits() const noexcept { return rail->traits(); }

@@ -216,7 +216,7 @@ void RailManager::account_posted(Link& link, std::size_t works) {
 
 void RailManager::on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
     Link* link = links_.find(rail, event.link);
-    auto& frame = *reinterpret_cast<Frame*>(event.cookie);  // only what post_outbox posted comes back
+    auto& frame = *reinterpret_cast<Frame*>(event.cookie);  // NOLINT: a cookie is what post_outbox made of a frame
     --frame.undone;
     if (link == nullptr) return;
     if (frame.undone > 0 || frame.queued) return;

@@ -1,6 +1,7 @@
 #include "sched/baselines.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <string>
 
 #include <railmux/error.hpp>
@@ -26,6 +27,7 @@ void split_by(std::span<const Candidate> candidates, std::uint64_t bytes, std::s
               Weight weight_of) noexcept {
     std::uint64_t total = 0;
     for (const auto& candidate : candidates) total += weight_of(candidate);
+    assert(total > 0);  // there are candidates, and no weight is 0
     std::uint64_t given = 0;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         // Dividing first keeps the product within 64 bits; the remainder carries what that loses.
@@ -34,6 +36,13 @@ void split_by(std::span<const Candidate> candidates, std::uint64_t bytes, std::s
         given += shares[i];
     }
     shares[0] += bytes - given;
+}
+
+/// Shares in proportion to the link speeds; equal ones while any speed is unknown.
+void split_by_speed(std::span<const Candidate> candidates, std::uint64_t bytes,
+                    std::span<std::uint64_t> shares) noexcept {
+    const bool known = speeds_known(candidates);
+    split_by(candidates, bytes, shares, [known](const Candidate& c) { return known ? weight(c) : std::uint64_t{1}; });
 }
 
 }  // namespace
@@ -73,30 +82,48 @@ std::size_t WeightedRoundRobin::choose(std::span<const Candidate> candidates, st
 
 void WeightedRoundRobin::split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds,
                                std::span<std::uint64_t> shares) noexcept {
-    const bool known = speeds_known(candidates);
-    split_by(candidates, bytes, shares, [known](const Candidate& c) { return known ? weight(c) : std::uint64_t{1}; });
+    split_by_speed(candidates, bytes, shares);
 }
 
 std::size_t Wfq::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds) noexcept {
-    const bool known = speeds_known(candidates);
-    const auto finish = [&](const Candidate& c) {
-        return std::max(finish_[c.rail], time_) + (bytes + 1) * unit / (known ? weight(c) : 1);
-    };
+    for (const auto& candidate : candidates) look_at_speed(candidate);
     std::size_t first = 0;
     for (std::size_t i = 1; i < candidates.size(); ++i) {
-        if (finish(candidates[i]) < finish(candidates[first])) first = i;
+        if (finish(candidates[i], bytes) < finish(candidates[first], bytes)) first = i;
     }
-    const auto end = finish(candidates[first]);
-    // Virtual time moves on with the rails that are used, so that one left idle has no credit to catch up on.
-    time_ = std::max(time_, end - (bytes + 1) * unit / (known ? weight(candidates[first]) : 1));
-    finish_[candidates[first].rail] = end;
     return first;
 }
 
 void Wfq::split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds,
                 std::span<std::uint64_t> shares) noexcept {
-    const bool known = speeds_known(candidates);
-    split_by(candidates, bytes, shares, [known](const Candidate& c) { return known ? weight(c) : std::uint64_t{1}; });
+    split_by_speed(candidates, bytes, shares);
+}
+
+void Wfq::charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds) noexcept {
+    look_at_speed(candidate);
+    const auto begin = start(candidate);
+    finish_[candidate.rail] = finish(candidate, bytes);
+    latest_ = std::max(latest_, begin);
+}
+
+std::uint64_t Wfq::share(const Candidate& candidate) const noexcept { return equal_ ? equal_share : weight(candidate); }
+
+/// When the candidate would begin with a message, in virtual time.
+std::uint64_t Wfq::start(const Candidate& candidate) const noexcept {
+    const auto credit = most_credit * unit / share(candidate);
+    return std::max(finish_[candidate.rail], latest_ - std::min(latest_, credit));
+}
+
+/// When it would end with one of `bytes`. An empty one counts as well.
+std::uint64_t Wfq::finish(const Candidate& candidate, std::uint64_t bytes) const noexcept {
+    return start(candidate) + (bytes + 1) * unit / share(candidate);
+}
+
+/// One unknown speed makes all shares equal; what was counted by speed does not compare with what follows.
+void Wfq::look_at_speed(const Candidate& candidate) noexcept {
+    if (equal_ || candidate.speed_bps != 0) return;
+    equal_ = true;
+    std::fill(finish_.begin(), finish_.end(), latest_);
 }
 
 std::unique_ptr<Policy> make_policy(std::string_view name, std::size_t rails) {

@@ -50,8 +50,9 @@ private:
 };
 
 /// Weighted fair queueing (A. Demers, S. Keshav, S. Shenker, 1989) turned around: the rails are the flows. Each rail has a
-/// share by its link speed; a message goes where its virtual finishing time, bytes over share, is least. Weights count
-/// bytes; nothing is known of latency, of overheads, or of what the rails really do.
+/// share by its link speed, or an equal one from when a rail of unknown speed is seen; a message goes where its virtual
+/// finishing time, bytes over share, is least. All bytes count, those of bulk too; but a rail that was left idle is owed no
+/// more than a piece of bulk. Nothing is known of latency, of overheads, or of what the rails really do.
 class Wfq final : public Policy {
 public:
     explicit Wfq(std::size_t rails) : finish_(rails, 0) {}
@@ -61,12 +62,22 @@ public:
                                      base::Nanoseconds now) noexcept override;
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                std::span<std::uint64_t> shares) noexcept override;
+    void charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept override;
 
 private:
-    static constexpr std::uint64_t unit = 1'000'000;  // of virtual time: a byte over a share of 1
+    static constexpr std::uint64_t unit = 1'000'000;      // of virtual time: a byte over a share of 1
+    static constexpr std::uint64_t equal_share = 10'000;  // as 10 Gbit/s: 2^64 is reached after 180 PB on one rail
+    // Bytes that one rail may be behind the others by: less, and a slow rail would never have its turn behind a fast one.
+    static constexpr std::uint64_t most_credit = 256 * 1024;
+
+    [[nodiscard]] std::uint64_t share(const Candidate& candidate) const noexcept;
+    [[nodiscard]] std::uint64_t start(const Candidate& candidate) const noexcept;
+    [[nodiscard]] std::uint64_t finish(const Candidate& candidate, std::uint64_t bytes) const noexcept;
+    void look_at_speed(const Candidate& candidate) noexcept;
 
     std::vector<std::uint64_t> finish_;  // by local rail
-    std::uint64_t time_ = 0;
+    std::uint64_t latest_ = 0;           // start in virtual time
+    bool equal_ = false;
 };
 
 }  // namespace railmux::sched

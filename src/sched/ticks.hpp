@@ -5,6 +5,7 @@
 // Lifetime: none.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "base/clock.hpp"
@@ -16,8 +17,6 @@ inline constexpr Ticks ticks_per_ns = 1024;
 
 [[nodiscard]] constexpr Ticks to_ticks(base::Nanoseconds ns) noexcept { return ns * ticks_per_ns; }
 /// For set-up: the paths that decide use no floating point.
-[[nodiscard]] constexpr Ticks to_ticks(double ns) noexcept {
-    return static_cast<Ticks>(ns * static_cast<double>(ticks_per_ns) + 0.5);
-}
+[[nodiscard]] inline Ticks to_ticks(double ns) noexcept { return std::llround(ns * static_cast<double>(ticks_per_ns)); }
 
 }  // namespace railmux::sched

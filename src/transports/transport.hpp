@@ -37,6 +37,7 @@
 #include "base/result.hpp"
 
 #include <railmux/config.hpp>
+#include <railmux/error.hpp>
 #include <railmux/stats.hpp>
 
 namespace railmux::transports {
@@ -90,7 +91,7 @@ enum class EventKind : std::uint8_t {
     received,         // link, data: one frame
     notified,         // link, immediate
     link_up,          // link; at the connecting side `data` is the acceptor's reply
-    link_down,        // link, text: the cause; `data` the acceptor's reply if it refused
+    link_down,        // link, code, text: the cause; `data` the acceptor's reply if it refused
     rail_down,        // text: the cause. Every link has had its link_down before
     connect_request,  // link, data: the hello. Answer with accept or refuse
 };
@@ -104,6 +105,9 @@ enum class WorkStatus : std::uint8_t {
 struct Event {
     EventKind kind = EventKind::done;
     WorkStatus status = WorkStatus::ok;
+    // link_down: wrong_version where the other side speaks another version of the transport's own protocol, so that nobody
+    // waits for it to become right; unreachable for everything else.
+    ErrorCode code = ErrorCode::unreachable;
     std::uint32_t immediate = 0;
     LinkId link{};
     std::uint64_t cookie = 0;

@@ -1,9 +1,7 @@
 // What must stay bounded: memory under a flood, allocations in steady state.
-#include <atomic>
-#include <cstdlib>
 #include <fstream>
-#include <new>
 
+#include "engine/counted_memory.hpp"
 #include "engine/pair.hpp"
 
 using namespace railmux;
@@ -11,8 +9,6 @@ using test::Pair;
 using test::pattern;
 
 namespace {
-
-[[maybe_unused]] std::atomic<std::uint64_t> allocations{0};
 
 std::size_t resident_bytes() {
     std::ifstream statm("/proc/self/statm");
@@ -24,24 +20,8 @@ std::size_t resident_bytes() {
 
 }  // namespace
 
-// Sanitizers bring their own operator new and keep freed memory aside: there is nothing to count then.
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define RAILMUX_TEST_COUNTS_MEMORY 1
-#else
-#define RAILMUX_TEST_COUNTS_MEMORY 0
-#endif
-
-#if RAILMUX_TEST_COUNTS_MEMORY
-// Counts every allocation of the test program, the library's included.
-void* operator new(std::size_t bytes) {
-    allocations.fetch_add(1, std::memory_order_relaxed);
-    if (void* memory = std::malloc(bytes == 0 ? 1 : bytes)) return memory;
-    throw std::bad_alloc();
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-
 TEST_CASE("steady traffic allocates nothing", "[engine]") {
+    if (!test::counts_memory) return;
     const std::size_t bytes = GENERATE(std::size_t{8}, std::size_t{4096}, std::size_t{200000});
     INFO(bytes << " bytes");
     auto config = test::two_rails();
@@ -60,13 +40,11 @@ TEST_CASE("steady traffic allocates nothing", "[engine]") {
         }
     };
     for (int i = 0; i < 200; ++i) round();
-    const auto before = allocations.load();
+    const auto before = test::allocations();
     for (int i = 0; i < 200; ++i) round();
-    const auto per_message = static_cast<double>(allocations.load() - before) / (200.0 * 16);
+    const auto per_message = static_cast<double>(test::allocations() - before) / (200.0 * 16);
     CHECK(per_message < 0.01);  // a pool may still grow once in a while, never with each message
 }
-
-#endif
 
 TEST_CASE("an unexpected flood stays small and loses nothing", "[engine]") {
     constexpr std::uint64_t count = 1'000'000;
@@ -108,7 +86,7 @@ TEST_CASE("an unexpected flood stays small and loses nothing", "[engine]") {
         most = std::max(most, resident_bytes());
     }
     CHECK(in_order);
-    if (RAILMUX_TEST_COUNTS_MEMORY != 0) CHECK(most - std::min(most, before) < 64U << 20);
+    if (test::counts_memory) CHECK(most - std::min(most, before) < 64U << 20);
     for (auto& request : under_way) pair.finish(pair.a, request);
 }
 

@@ -42,7 +42,7 @@ void feed(Channel& channel, std::span<const std::byte> bytes, std::size_t step, 
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {  // NOLINT: libFuzzer's name
     if (size == 0) return 0;
     const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
     Channel client(Channel::Role::client, "key");

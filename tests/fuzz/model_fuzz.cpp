@@ -51,7 +51,7 @@ void read_model(std::string_view text, Read read, Write write) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {  // NOLINT: libFuzzer's name
     if (size == 0) return 0;
     const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
     const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);

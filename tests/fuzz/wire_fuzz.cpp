@@ -62,7 +62,7 @@ void drive_channel(bootstrap::Channel::Role role, std::span<const std::byte> byt
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {  // NOLINT: libFuzzer's name
     if (size == 0) return 0;
     const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
     std::vector<rails::BulkTarget::Key> keys;

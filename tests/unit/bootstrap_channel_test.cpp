@@ -6,18 +6,15 @@
 
 #include "base/bytes.hpp"
 #include "bootstrap/channel.hpp"
+#include "unit/bootstrap_bytes.hpp"
 
 using namespace railmux;
 using namespace railmux::bootstrap;
+using railmux::bootstrap::test::bytes;
 
 namespace {
 
 using State = Channel::State;
-
-std::vector<std::byte> bytes(std::string_view text) {
-    const auto view = std::as_bytes(std::span(text));
-    return {view.begin(), view.end()};
-}
 
 std::vector<std::byte> take_output(Channel& channel) { return std::exchange(channel.output(), {}); }
 

@@ -13,16 +13,13 @@
 #include "bootstrap/client.hpp"
 #include "bootstrap/server.hpp"
 #include "bootstrap/value_store.hpp"
+#include "unit/bootstrap_bytes.hpp"
 
 using namespace railmux;
 using namespace railmux::bootstrap;
+using railmux::bootstrap::test::bytes;
 
 namespace {
-
-std::vector<std::byte> bytes(std::string_view text) {
-    const auto view = std::as_bytes(std::span(text));
-    return {view.begin(), view.end()};
-}
 
 class JobServer {
 public:

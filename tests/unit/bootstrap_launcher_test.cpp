@@ -33,6 +33,25 @@ RunOptions members(unsigned processes) {
     return options;
 }
 
+/// A folder for the processes of a job, as $RENDEZVOUS, where one leaves a file that others wait for.
+class Rendezvous {
+public:
+    Rendezvous() {
+        REQUIRE(::mkdtemp(folder_.data()) != nullptr);
+        ::setenv("RENDEZVOUS", folder_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+    }
+    ~Rendezvous() {
+        ::unsetenv("RENDEZVOUS");  // NOLINT(concurrency-mt-unsafe)
+        std::error_code ignored;
+        std::filesystem::remove_all(folder_, ignored);
+    }
+    Rendezvous(const Rendezvous&) = delete;
+    Rendezvous& operator=(const Rendezvous&) = delete;
+
+private:
+    std::string folder_ = (std::filesystem::temp_directory_path() / "railmux-test-XXXXXX").string();
+};
+
 std::string system_says(const std::string& command) {
     return std::system((command + " >/dev/null 2>&1").c_str()) == 0 ? "" : command;  // NOLINT(concurrency-mt-unsafe)
 }
@@ -59,9 +78,7 @@ TEST_CASE("run: eight processes, each line with its rank", "[run]") {
 
 TEST_CASE("run: a line that comes in pieces is kept together, one without an end is ended", "[run]") {
     // Each has written a piece before either writes the rest.
-    auto folder = (std::filesystem::temp_directory_path() / "railmux-test-XXXXXX").string();
-    REQUIRE(::mkdtemp(folder.data()) != nullptr);
-    ::setenv("RENDEZVOUS", folder.c_str(), 1);
+    const Rendezvous rendezvous;
     auto options = script(2,
                           "printf 'begin '; >$RENDEZVOUS/$RAILMUX_JOB_RANK; "
                           "until [ -e $RENDEZVOUS/0 -a -e $RENDEZVOUS/1 ]; do sleep 0.01; done; echo end; printf last");
@@ -80,7 +97,6 @@ TEST_CASE("run: a line that comes in pieces is kept together, one without an end
         CHECK(text.size() == 2 * std::string("begin end\nlast").size());
         CHECK_THAT(text, Catch::StartsWith("begin end\n") && Catch::EndsWith("last"));
     }
-    std::filesystem::remove_all(folder);
 }
 
 TEST_CASE("run: very long lines and much output come whole", "[run]") {
@@ -93,12 +109,17 @@ TEST_CASE("run: very long lines and much output come whole", "[run]") {
 }
 
 TEST_CASE("run: a process that fails ends the job, and is named", "[run]") {
-    Run run(
-        script(4, "trap 'echo asked to end; exit 0' TERM; if [ $RAILMUX_JOB_RANK = 2 ]; then sleep 0.1; exit 7; fi; " +
-                      wait_forever));
+    // Rank 2 fails once all others are ready to be asked.
+    const Rendezvous rendezvous;
+    Run run(script(4,
+                   "trap 'echo asked to end; exit 0' TERM; cd $RENDEZVOUS; if [ $RAILMUX_JOB_RANK = 2 ]; then "
+                   "until [ -e 0 -a -e 1 -a -e 3 ]; do sleep 0.01; done; exit 7; fi; >$RAILMUX_JOB_RANK; " +
+                       wait_forever));
     CHECK(run.finish() == 7);
     CHECK_THAT(run.err(), Catch::Contains("railmux run: rank 2 ended with exit status 7; ending the job"));
-    CHECK_THAT(run.out(), Catch::Contains("asked to end") && !Catch::Contains("[2] asked"));
+    for (const auto* rank : {"[0]", "[1]", "[3]"})
+        CHECK_THAT(run.out(), Catch::Contains(std::string(rank) + " asked to end"));
+    CHECK_THAT(run.out(), !Catch::Contains("[2] asked"));
 }
 
 TEST_CASE("run: a process that dies of a signal is named with host and signal", "[run]") {

@@ -13,16 +13,13 @@
 #include "base/bytes.hpp"
 #include "bootstrap/client.hpp"
 #include "bootstrap/server.hpp"
+#include "unit/bootstrap_bytes.hpp"
 
 using namespace railmux;
 using namespace railmux::bootstrap;
+using railmux::bootstrap::test::bytes;
 
 namespace {
-
-std::vector<std::byte> bytes(std::string_view text) {
-    const auto view = std::as_bytes(std::span(text));
-    return {view.begin(), view.end()};
-}
 
 /// A process's door, polled by a thread of its own, which answers contacts with "server".
 class Door {

@@ -130,12 +130,3 @@ TEST_CASE("priors are models of no confidence", "[model]") {
     }
     CHECK(model::prior("tcp", 10'000'000'000).range(1).G.bits_per_second() == Approx(1e10));
 }
-
-TEST_CASE("a model serves other pairs of its kind, with their own latency", "[model]") {
-    auto measured = test::systems().front().truth;
-    measured.half_round_trip = Nanos(13070);
-    const auto other = model::for_other_pair(measured, Nanos(15070));
-    CHECK(other.predict(1).delivery == measured.predict(1).delivery + Nanos(2000));
-    CHECK(other.predict(60000).delivery == measured.predict(60000).delivery + Nanos(2000));
-    CHECK(other.predict(60000).rail == measured.predict(60000).rail);
-}

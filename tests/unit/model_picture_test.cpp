@@ -6,7 +6,6 @@
 #include <regex>
 
 #include "model/picture.hpp"
-#include "model/raw.hpp"
 #include "unit/model_worlds.hpp"
 
 using namespace railmux;
@@ -58,15 +57,4 @@ TEST_CASE("a picture of nothing is a picture", "[model]") {
     CHECK(model::draw_probe({}, "nothing").ends_with("</svg>\n"));
     const std::vector<model::PictureRail> empty(1);
     CHECK(model::draw_probe(empty, "").find("nan") == std::string::npos);
-}
-
-TEST_CASE("raw points make a table", "[model]") {
-    const std::vector<model::Sample> samples{
-        {.train = {.id = 1, .n = 10, .bytes = 64, .delay = 5}, .round_trip = 1000, .idle = 45},
-        {.train = {.id = 2}, .round_trip = 2000, .mirror_blind = 3500},
-    };
-    const auto text = model::to_csv(samples);
-    CHECK(text.starts_with("train,n,bytes,"));
-    CHECK(text.find("\n1,10,64,5,0,1000,45,0,0,0,0,0,0,0\n") != std::string::npos);
-    CHECK(text.ends_with("\n2,1,1,0,0,2000,0,0,0,0,0,3500,0,1\n"));
 }

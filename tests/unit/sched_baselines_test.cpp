@@ -5,6 +5,8 @@
 
 #include <railmux/error.hpp>
 
+#include "base/parameters.hpp"
+#include "base/text.hpp"
 #include "sched/policy.hpp"
 
 using namespace railmux;
@@ -16,7 +18,11 @@ constexpr std::uint64_t mbit = 1'000'000;
 
 std::vector<std::size_t> counts(sched::Policy& policy, std::span<const Candidate> candidates, int messages) {
     std::vector<std::size_t> count(candidates.size(), 0);
-    for (int i = 0; i < messages; ++i) ++count[policy.choose(candidates, 64, 0)];
+    for (int i = 0; i < messages; ++i) {
+        const auto choice = policy.choose(candidates, 64, 0);
+        policy.charge(candidates[choice], 64, 0);
+        ++count[choice];
+    }
     return count;
 }
 
@@ -36,6 +42,14 @@ TEST_CASE("an unknown policy is refused by name", "[sched]") {
         CHECK(error.code() == ErrorCode::invalid_config);
         CHECK(std::string(error.what()).find("wfa") != std::string::npos);
     }
+}
+
+TEST_CASE("the parameter offers every policy by the name it has, and no other", "[sched]") {
+    const auto place = base::find_parameter("policy");
+    REQUIRE(place);
+    const auto& spec = base::parameter_table()[*place];
+    CHECK(spec.choices == sched::policy_names);
+    for (const auto name : base::split(spec.choices, '|')) CHECK(sched::make_policy(name, 1)->name() == name);
 }
 
 TEST_CASE("fixed uses the first candidate only", "[sched]") {
@@ -80,7 +94,7 @@ TEST_CASE("an unknown speed makes all weights equal", "[sched]") {
 TEST_CASE("shares add up for every size, also where the product would overflow", "[sched]") {
     const std::array<Candidate, 3> rails{
         {{.rail = 0, .speed_bps = 400'000 * mbit}, {.rail = 1, .speed_bps = 1}, {.rail = 2, .speed_bps = 77 * mbit}}};
-    for (const auto* name : {"fixed", "round_robin", "weighted_round_robin"}) {
+    for (const auto* name : {"fixed", "round_robin", "weighted_round_robin", "wfq"}) {
         auto policy = sched::make_policy(name, 3);
         for (const std::uint64_t bytes :
              {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{12345}, std::uint64_t{1} << 45}) {

@@ -26,12 +26,17 @@ std::string Endpoint::text() const {
     return (family == AF_INET6 ? "[" + host() + "]" : host()) + ":" + std::to_string(port);
 }
 
-std::string Endpoint::network() const {
-    Endpoint masked = *this;
-    for (unsigned bit = prefix; bit < 8 * sizeof bytes; ++bit) {
-        auto& byte = masked.bytes.s6_addr[bit / 8];
+in6_addr Endpoint::network_bytes() const noexcept {
+    auto masked = bytes;
+    for (unsigned bit = prefix; bit < 8 * sizeof masked; ++bit) {
+        auto& byte = masked.s6_addr[bit / 8];
         byte = static_cast<std::uint8_t>(byte & ~(0x80U >> (bit % 8)));
     }
+    return masked;
+}
+
+std::string Endpoint::network() const {
+    const Endpoint masked{.family = family, .prefix = prefix, .bytes = network_bytes()};
     return masked.host() + "/" + std::to_string(prefix);
 }
 

@@ -24,6 +24,7 @@ struct Endpoint {
     [[nodiscard]] std::string host() const;     // "10.77.0.1", "fd77::1"
     [[nodiscard]] std::string text() const;     // "10.77.0.1:5000", "[fd77::1]:5000"
     [[nodiscard]] std::string network() const;  // "10.77.0.0/24"
+    [[nodiscard]] in6_addr network_bytes() const noexcept;
     [[nodiscard]] socklen_t to_sockaddr(sockaddr_storage& storage) const noexcept;
     [[nodiscard]] static Endpoint from_sockaddr(const sockaddr_storage& storage) noexcept;
 };

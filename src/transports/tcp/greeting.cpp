@@ -107,9 +107,10 @@ void Rail::read_greeting(Link& link) {
                 static_cast<void>(::recv(link.socket.get(), rest.data(), rest.size(), MSG_DONTWAIT));
                 send_greeting(link, GreetingKind::refusal, {});
             }
-            kill(link, "it speaks version " + std::to_string(greeting.version) +
-                           " of the railmux stream, this is version " + std::to_string(stream_version) +
-                           "; use one release of railmux on both sides");
+            kill(link,
+                 "it speaks version " + std::to_string(greeting.version) + " of the railmux stream, this is version " +
+                     std::to_string(stream_version) + "; use one release of railmux on both sides",
+                 {}, ErrorCode::wrong_version);
             return;
         }
         if (parsed == Parsed::malformed) {

@@ -144,7 +144,7 @@ void Rail::cool(Link& link) {
     if (link.phase == LinkPhase::up) watch(link, link.wants_write);
 }
 
-void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> reply) {
+void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code) {
     const auto phase = std::exchange(link.phase, LinkPhase::free);
     if (phase == LinkPhase::free) return;
     if (link.wants_write && phase == LinkPhase::up) --writers_;
@@ -163,7 +163,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
         std::erase_if(slow_, [&](const Slow& slow) { return slow.event.link == link.id; });
         retired_.push_back(link.id.index);
     } else {
-        slow_.push_back({.event = {.kind = EventKind::link_down, .link = link.id},
+        slow_.push_back({.event = {.kind = EventKind::link_down, .code = code, .link = link.id},
                          .text = std::string(cause),
                          .data = {reply.begin(), reply.end()}});
     }

@@ -89,7 +89,8 @@ private:
     void unwatch(Link& link);
     void heat(Link& link);
     void cool(Link& link);
-    void kill(Link& link, std::string_view cause, std::span<const std::byte> reply = {});
+    void kill(Link& link, std::string_view cause, std::span<const std::byte> reply = {},
+              ErrorCode code = ErrorCode::unreachable);
     void rail_down(std::string_view cause);
 
     // greeting.cpp: until a link is up

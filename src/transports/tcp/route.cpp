@@ -64,6 +64,10 @@ std::string interface_name(int index) {
     return ::if_indextoname(static_cast<unsigned>(index), name.data()) != nullptr ? name.data() : "another interface";
 }
 
+std::string detour(const Endpoint& ours, const std::string& destination, const Route& route) {
+    return fmt::format("packets from {} to {} leave by {}", ours.host(), destination, interface_name(route.interface));
+}
+
 Reachability judge_route(const LocalEnd& here, const Endpoint& ours, const Endpoint& theirs) {
     const bool near = same_subnet(ours, theirs, ours.prefix);
     Route route;
@@ -78,8 +82,7 @@ Reachability judge_route(const LocalEnd& here, const Endpoint& ours, const Endpo
     }
     if (route.interface == 0) return {Reach::never, fmt::format("no route from {} to {}", ours.host(), theirs.host())};
     if (route.local) return {Reach::never, theirs.host() + " is an address of this host, too"};
-    auto why =
-        fmt::format("packets from {} to {} leave by {}", ours.host(), theirs.host(), interface_name(route.interface));
+    auto why = detour(ours, theirs.host(), route);
     if (!near) return {Reach::never, std::move(why)};
     return {Reach::never, std::move(why), same_subnet_cure(ours, here.interface, here.interface_index)};
 }
@@ -120,6 +123,25 @@ Path best_path(const LocalEnd& here, const RailAddress& there) {
                                               families_of(here.address), families_of(there))};
     }
     return best;
+}
+
+Reachability judge_subnet(const Endpoint& ours, const std::string& interface, int interface_index) {
+    constexpr int tries = 16;  // the first ones may be the network's own, or this host's
+    const Endpoint first{.family = ours.family, .prefix = ours.prefix, .bytes = ours.network_bytes()};
+    auto theirs = first;
+    auto& last = theirs.bytes.s6_addr[ours.family == AF_INET ? 3 : 15];
+    for (int i = 0; i < tries && same_subnet(first, theirs, ours.prefix); ++i, ++last) {
+        Route route;
+        try {
+            route = find_route(ours, theirs);
+        } catch (const Error&) {
+            break;  // nobody knows; connecting will show
+        }
+        if (route.interface == 0 || route.local) continue;
+        if (route.interface == interface_index) break;
+        return {Reach::never, detour(ours, ours.network(), route), same_subnet_cure(ours, interface, interface_index)};
+    }
+    return {Reach::direct, "same subnet " + ours.network()};
 }
 
 bool stays_on_host(const Endpoint& from, const Endpoint& to) {

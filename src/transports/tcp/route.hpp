@@ -28,6 +28,10 @@ struct Path {
 /// The best of all pairs of endpoints. A pair may be found and yet reach never.
 [[nodiscard]] Path best_path(const LocalEnd& here, const RailAddress& there);
 
+/// Whether packets from an endpoint to its own subnet leave by its interface: direct, or never with the cure, because another
+/// interface in the same subnet takes them. Asks for addresses there that are not this host's; direct when there are none.
+[[nodiscard]] Reachability judge_subnet(const Endpoint& ours, const std::string& interface, int interface_index);
+
 /// Whether the kernel keeps packets between the two on this host.
 [[nodiscard]] bool stays_on_host(const Endpoint& from, const Endpoint& to);
 

@@ -8,6 +8,7 @@
 #include "base/selector.hpp"
 #include "base/text.hpp"
 #include "transports/tcp/rail.hpp"
+#include "transports/tcp/route.hpp"
 
 namespace railmux::transports::tcp {
 
@@ -60,6 +61,7 @@ private:
     [[nodiscard]] std::vector<Device> devices() const;
     [[nodiscard]] RailInfo describe(const Device& device) const;
     void judge(const Device& device, RailInfo& info) const;
+    void foresee_merging(const Interface& interface, RailInfo& info) const;
     void refuse_unknown_names(const std::vector<Device>& devices) const;
     [[nodiscard]] bool allowed(const InterfaceAddress& address) const;
     [[nodiscard]] int preference(const InterfaceAddress& address) const;
@@ -99,6 +101,7 @@ std::vector<RailInfo> TcpTransport::scan() {
     }
     refuse_unknown_names(all);
     std::vector<RailInfo> infos;
+    infos.reserve(all.size());
     for (const auto& device : all) infos.push_back(describe(device));
     return infos;
 }
@@ -136,6 +139,18 @@ void TcpTransport::judge(const Device& device, RailInfo& info) const {
         info.cure = "set tcp.families (RAILMUX_TCP_FAMILIES) to any";
     } else {
         info.usable = true;
+        if (!interface.loopback) foresee_merging(interface, info);
+    }
+}
+
+/// A rail whose packets leave by another interface is merged with that one's rail when it connects (Connector::tell_cure):
+/// who looks before that is told the same.
+void TcpTransport::foresee_merging(const Interface& interface, RailInfo& info) const {
+    for (const auto& endpoint : endpoints_of(interface)) {
+        const auto judged = judge_subnet(endpoint, interface.name, interface.index);
+        if (judged.reach != Reach::never) continue;
+        info.reason += (info.reason.empty() ? "to be merged with another: " : ", ") + judged.why;
+        info.cure += (info.cure.empty() ? "" : "; ") + judged.cure;
     }
 }
 
