@@ -186,7 +186,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     // The bits of an acknowledgement count from the number it was made with, which may be older than the one stamped on.
     if (!sack.empty() && !talk.session.acknowledged(header.aux, sack, release)) return false;
     if (!moved) return true;
-    for (auto& pace : paces_) pace.settle(now);
+    settle(now);
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
     if (!bulk_peers_.empty()) feed_all(now);
     upper_.on_sendable(peer);

@@ -20,9 +20,33 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       connector_(options_.connector, rails_, links_, peers_, pool_, *this, log),
       assessor_(options_.assessor, rails_, links_, pool_, *this, log),
       paces_(rails.size()),
-      claims_(rails.size(), 0) {}
+      node_(rails.size()),
+      claims_(rails.size(), 0) {
+    if (options_.share_node) join_node();
+}
 
 RailManager::~RailManager() = default;
+
+/// Shares what is on the rails with the other processes of this node. What keeps it from that is said once; all else works.
+void RailManager::join_node() {
+    for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
+        const auto& traits = rails_[rail].traits();
+        if (!traits.shared) continue;
+        if (!node_table_) {
+            auto table = NodeTable::open();
+            if (!table) {
+                log_.warning("the load of other processes of this host is not seen: {}; {}", table.error().what(),
+                             table.error().cure());
+                return;
+            }
+            node_table_.emplace(std::move(table.value()));
+            node_.join(node_table_->table(), NodeTable::self(), &NodeTable::alive);
+        }
+        if (node_.share(rail, sched::device_number(traits.name))) continue;
+        log_.warning("rail {}: its load is not shown to other processes of this host: {} is full", traits.name,
+                     node_table_->path());
+    }
+}
 
 // --- Peers -----------------------------------------------------------------------------------------------------------
 

@@ -85,8 +85,9 @@ void RailManager::post_now(Link& link, Frame* frame) {
 /// Notes what is handed to a link and will be acknowledged.
 void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
     const auto bytes = frame.wire_bytes();
-    frame.alone = link.unacked_bytes == 0 && bytes <= lone_bytes;
+    frame.alone = link.unacked_bytes == 0 && bytes <= lone_bytes && node_.others(link.rail).backlog <= lone_bytes;
     paces_[link.rail].sent(bytes, now);
+    node_.sent(link.rail, bytes, now);
     link.unacked_bytes += bytes;
     if (link.state == LinkState::live) policy_.charge(peers_[link.peer].talk->candidates[link.place], bytes, now);
 }
@@ -115,17 +116,30 @@ void RailManager::uncharge(const Frame& frame) noexcept {
     assert(link.unacked_bytes >= frame.wire_bytes());
     link.unacked_bytes -= frame.wire_bytes();
     paces_[link.rail].lost(frame.wire_bytes());
+    node_.left(link.rail, paces_[link.rail].backlog(), now_);
+}
+
+/// All that is acknowledged at once has been counted as delivered.
+void RailManager::settle(base::Nanoseconds now) noexcept {
+    node_.look(now);
+    for (std::uint32_t rail = 0; rail < paces_.size(); ++rail) {
+        auto& pace = paces_[rail];
+        if (!pace.unsettled()) continue;
+        pace.settle(now, node_.others(rail));
+        node_.left(rail, pace.backlog(), now);
+    }
 }
 
 /// What the policy is to know of the links now.
 void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
+    node_.look(now);
     sched::Candidate* trusted = nullptr;
     auto least = std::numeric_limits<sched::Ticks>::max();
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
         auto& candidate = talk.candidates[i];
         const auto& pace = paces_[candidate.rail];
         candidate.cost = talk.costs[i];
-        candidate.backlog = pace.backlog();
+        candidate.backlog = pace.backlog() + node_.others(candidate.rail).backlog;
         candidate.silent = pace.silent(now);
         const Link& link = links_.at(talk.links[i]);
         candidate.recent = talk.follows && link.slot == talk.last_link;
@@ -137,6 +151,8 @@ void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         const auto heard = link.echo.latency(now);
         if (heard > 0) candidate.cost.latency = heard;
         if (heard == 0 && candidate.recent) trusted = &candidate;
+        if (const auto arrived = node_.take_arrivals(candidate.rail); arrived > 0)
+            policy_.charge(candidate, arrived, now);
         least = std::min(least, candidate.cost.latency);
     }
     // The peer chose this link, and knows what we do not: it is worth trying.

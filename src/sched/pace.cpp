@@ -2,6 +2,16 @@
 
 namespace railmux::sched {
 
+namespace {
+/// bytes * theirs / ours, where they have something: the part of a backlog that goes with `bytes` of ours. Nobody is
+/// believed to have more than 64 times as much as we have.
+std::uint64_t share_of(std::uint64_t bytes, std::uint64_t theirs, std::uint64_t ours) noexcept {
+    constexpr std::uint64_t one = 1024;
+    if (theirs == 0) return 0;
+    return bytes * (std::min(theirs, 64 * ours) * one / ours) / one;
+}
+}  // namespace
+
 void Pace::sent(std::uint64_t bytes, base::Nanoseconds now) noexcept {
     if (backlog_ == 0) {
         // A backlog that was acknowledged at one stroke left the rail idle for a moment only: what it proved still holds.
@@ -12,33 +22,42 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now) noexcept {
     backlog_ += bytes;
 }
 
-void Pace::account(base::Nanoseconds now) noexcept {
+void Pace::account(base::Nanoseconds now, const Others& others) noexcept {
     if (counts_) {
         time_ += now - last_;
         bytes_ += pending_;
+        others_ += others.gone - others_gone_;
+        in_front_ += share_of(pending_, others.backlog, backlog_ + pending_);
         const bool first = window_count_ == 0;
         const bool long_enough = time_ >= (first ? first_window_time : window_time) && bytes_ >= window_bytes;
         if (long_enough || (first && bytes_ >= first_window_bytes)) end_window();
     }
+    others_gone_ = others.gone;
     busy_bytes_ += pending_;
     pending_ = 0;
     last_ = now;
     const bool long_enough =
-        static_cast<Ticks>(std::min<std::uint64_t>(backlog_, backlog_bytes)) * per_byte_ >= to_ticks(backlog_time);
+        static_cast<Ticks>(std::min<std::uint64_t>(backlog_, backlog_bytes)) * rail_.per_byte >= to_ticks(backlog_time);
     counts_ = backlog_ >= backlog_bytes || long_enough;
 }
 
 void Pace::end_window() noexcept {
-    const auto rate = std::clamp<Ticks>(to_ticks(time_) / static_cast<Ticks>(bytes_), 1, slowest);
-    windows_[window_count_++ % windows_.size()] = rate;
+    own_.add(window_count_, time_, bytes_);
+    rail_.add(window_count_, time_, bytes_ + std::min(others_, in_front_));
+    ++window_count_;
     time_ = 0;
-    bytes_ = 0;
-    if (window_count_ < windows_.size()) {
-        per_byte_ = rate;
+    bytes_ = others_ = in_front_ = 0;
+}
+
+void Pace::Rate::add(std::uint32_t window, base::Nanoseconds time, std::uint64_t bytes) noexcept {
+    const auto rate = std::clamp<Ticks>(to_ticks(time) / static_cast<Ticks>(bytes), 1, slowest);
+    windows[window % windows.size()] = rate;
+    if (window + 1 < windows.size()) {
+        per_byte = rate;
         return;
     }
-    const auto [a, b, c] = windows_;
-    per_byte_ = std::max(std::min(a, b), std::min(std::max(a, b), c));
+    const auto [a, b, c] = windows;
+    per_byte = std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
 
 void Echo::heard(base::Nanoseconds round_trip, base::Nanoseconds now) noexcept {

@@ -6,6 +6,12 @@
 // long enough for the grain of acknowledgements and for the bursts that networks pass; the median of the last three windows
 // is the rate, so that a peer that was away for a moment does not look like a slow rail.
 //
+// Where other processes use the rail too, what they got meanwhile counts as work of the rail, or sharing would be learnt as
+// a slow rail and then, with their backlog in front of ours, be counted twice. But it counts only as far as their backlog
+// explains it: that we get a tenth of what they get, with as much on the rail as they have, is not their doing but our
+// peer's, or that of something on the way to it. So neither does the rail ever seem faster than all of it together, nor
+// does our backlog seem to take less time than it takes.
+//
 // Threads: one thread at a time per object.
 // Lifetime: a value.
 #pragma once
@@ -19,6 +25,12 @@
 
 namespace railmux::sched {
 
+/// What other processes have on a rail that they share with us.
+struct Others {
+    std::uint64_t backlog = 0;  // bytes
+    std::uint64_t gone = 0;     // bytes that are off the rail again; only grows
+};
+
 class Pace {
 public:
     /// `bytes` are handed to the rail.
@@ -29,9 +41,10 @@ public:
         pending_ += bytes;
         backlog_ -= bytes;
     }
-    void settle(base::Nanoseconds now) noexcept {
-        if (pending_ > 0) account(now);
+    void settle(base::Nanoseconds now, const Others& others = {}) noexcept {
+        if (pending_ > 0) account(now, others);
     }
+    [[nodiscard]] bool unsettled() const noexcept { return pending_ > 0; }
     /// They never will, over this rail.
     void lost(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
@@ -43,8 +56,10 @@ public:
     [[nodiscard]] base::Nanoseconds silent(base::Nanoseconds now) const noexcept {
         return backlog_ == 0 ? 0 : now - last_;
     }
-    /// G; 0 while unknown.
-    [[nodiscard]] Ticks per_byte() const noexcept { return per_byte_; }
+    /// G, of the rail for all who use it; 0 while unknown.
+    [[nodiscard]] Ticks per_byte() const noexcept { return rail_.per_byte; }
+    /// What a byte of ours takes while others use the rail as they do; 0 while unknown.
+    [[nodiscard]] Ticks own_per_byte() const noexcept { return own_.per_byte; }
     /// How much may be on the rail while its rate is not known for sure: twice what is known to have gone through since it
     /// was last idle, as TCP's slow start does.
     [[nodiscard]] std::uint64_t allowance() const noexcept { return first_allowance + 2 * busy_bytes_; }
@@ -65,7 +80,7 @@ private:
     // A day a byte: no rate is lower.
     static constexpr Ticks slowest = to_ticks(base::Nanoseconds{86'400} * base::second) / 1024;
 
-    void account(base::Nanoseconds now) noexcept;
+    void account(base::Nanoseconds now, const Others& others) noexcept;
     void end_window() noexcept;
 
     std::uint64_t backlog_ = 0;
@@ -73,11 +88,20 @@ private:
     std::uint64_t busy_bytes_ = 0;  // delivered since the rail was last idle
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     bool counts_ = false;           // from then on there has been a backlog
-    Ticks per_byte_ = 0;
-    base::Nanoseconds time_ = 0;  // of the window under way
+    base::Nanoseconds time_ = 0;    // of the window under way
     std::uint64_t bytes_ = 0;
-    std::array<Ticks, 3> windows_{};  // the last ones
+    std::uint64_t others_ = 0;       // bytes that the others got meanwhile
+    std::uint64_t in_front_ = 0;     // bytes that they should have got, by what they had on the rail
+    std::uint64_t others_gone_ = 0;  // as last told
     std::uint32_t window_count_ = 0;
+
+    struct Rate {
+        std::array<Ticks, 3> windows{};  // the last ones
+        Ticks per_byte = 0;              // their median
+        void add(std::uint32_t window, base::Nanoseconds time, std::uint64_t bytes) noexcept;
+    };
+    Rate rail_;
+    Rate own_;
 };
 
 /// The latency of one link, from small messages that met no backlog: the least of the last second or two, because whatever

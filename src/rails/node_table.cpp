@@ -1,0 +1,137 @@
+#include "rails/node_table.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <optional>
+#include <string_view>
+
+#include "base/host.hpp"
+
+namespace railmux::rails {
+
+namespace {
+
+constexpr auto table_bytes = sizeof(sched::LoadTable);
+// Somebody removes the file, which takes microseconds; if it takes for ever, we do without.
+constexpr int attempts = 1000;
+constexpr std::uint64_t most_processes = 1u << 22;  // the kernel's own limit of pid_max
+
+Error cannot(std::string_view what, const std::string& path, int error) {
+    return {ErrorCode::system, fmt::format("{} {}: {}", path, what, std::strerror(error)),
+            "processes of one host see each other's load there; without, set RAILMUX_NODE_SHARE=off"};
+}
+
+/// The number of a namespace of this process, 0 where the kernel does not tell.
+std::uint64_t namespace_number(const char* kind) {
+    struct stat info {};
+    return ::stat(fmt::format("/proc/self/ns/{}", kind).c_str(), &info) == 0 ? info.st_ino : 0;
+}
+
+/// Only what is ours alone is written to.
+std::optional<Error> judge(const std::string& path, const struct stat& info) {
+    const auto refuse = [&](std::string why) {
+        return Error(ErrorCode::system, path + " " + why, "remove it, or set RAILMUX_NODE_SHARE=off");
+    };
+    if (!S_ISREG(info.st_mode)) return refuse("is not a file");
+    if (info.st_uid != ::geteuid()) return refuse(fmt::format("belongs to user {}", info.st_uid));
+    if ((info.st_mode & 077) != 0) return refuse("is open to other users");
+    return std::nullopt;
+}
+
+/// When the process started, in the kernel's ticks; nothing if it is not there, or dead and waited for by nobody.
+struct Started {
+    bool there = false;
+    bool known = false;
+    std::uint32_t when = 0;
+};
+Started started(std::uint32_t process) noexcept {
+    std::array<char, 1024> text{};
+    *fmt::format_to_n(text.begin(), text.size() - 1, "/proc/{}/stat", process).out = '\0';
+    const base::FileDescriptor file(::open(text.data(), O_RDONLY | O_CLOEXEC));
+    if (!file.valid()) return {.there = errno != ENOENT};
+    const auto size = ::read(file.get(), text.data(), text.size());
+    if (size <= 0) return {.there = errno != ESRCH};
+    // The name, in brackets, may have anything in it. Behind it: the state, which is field 3, and so on.
+    const std::string_view all(text.data(), static_cast<std::size_t>(size));
+    auto at = all.rfind(')') + 2;
+    if (at >= all.size()) return {.there = true};
+    if (all[at] == 'Z' || all[at] == 'X') return {};
+    constexpr int start_field = 22;
+    for (int field = 3; field < start_field && at != 0; ++field) at = all.find(' ', at) + 1;
+    std::uint64_t when = 0;
+    const auto end = std::from_chars(all.data() + at, all.data() + all.size(), when);
+    if (at == 0 || end.ec != std::errc{}) return {.there = true};
+    return {.there = true, .known = true, .when = static_cast<std::uint32_t>(when)};
+}
+
+}  // namespace
+
+void NodeTable::Unmap::operator()(sched::LoadTable* table) const noexcept { ::munmap(table, table_bytes); }
+
+base::Result<NodeTable> NodeTable::open(const std::string& folder) {
+    const auto network = namespace_number("net");
+    const auto processes = namespace_number("pid");
+    if (network == 0 || processes == 0 || self() == 0) {
+        return Error(ErrorCode::system, "/proc does not tell who this process is", "mount /proc");
+    }
+    auto path = fmt::format("{}/railmux-1-{}-{}-{}", folder, ::geteuid(), network, processes);
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        base::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+        if (!file.valid()) return cannot("cannot be opened", path, errno);
+        auto mapped = map(path, file);
+        if (!mapped) return mapped.error();
+        if (mapped.value() != nullptr) return NodeTable(std::move(path), std::move(file), std::move(mapped.value()));
+        ::sched_yield();
+    }
+    return cannot("cannot be used", path, EWOULDBLOCK);
+}
+
+base::Result<NodeTable::Map> NodeTable::map(const std::string& path, const base::FileDescriptor& file) {
+    struct stat info {};
+    if (::fstat(file.get(), &info) != 0) return cannot("cannot be looked at", path, errno);
+    if (auto refused = judge(path, info)) return *std::move(refused);
+    if (::flock(file.get(), LOCK_SH | LOCK_NB) != 0) {
+        if (errno == EWOULDBLOCK) return Map{};
+        return cannot("cannot be locked", path, errno);
+    }
+    // Under the lock nobody removes it; before, somebody may have.
+    if (::fstat(file.get(), &info) != 0 || info.st_nlink == 0) return Map{};
+    // All of its memory at once: it might be missing later, when a mere store would end the process.
+    if (::fallocate(file.get(), 0, 0, table_bytes) != 0) return cannot("has no room", path, errno);
+    void* memory = ::mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+    if (memory == MAP_FAILED) return cannot("cannot be mapped", path, errno);
+    return Map(static_cast<sched::LoadTable*>(memory));
+}
+
+NodeTable::~NodeTable() {
+    if (!file_.valid()) return;
+    struct stat here {};
+    struct stat there {};
+    const bool last = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(file_.get(), &here) == 0 &&
+                      ::stat(path_.c_str(), &there) == 0 && here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+    if (last) ::unlink(path_.c_str());
+}
+
+std::uint64_t NodeTable::self() {
+    const auto process = base::process_id();
+    const auto start = started(process);
+    return start.known ? std::uint64_t{process} << 32 | start.when : 0;
+}
+
+bool NodeTable::alive(std::uint64_t owner) noexcept {
+    const auto process = static_cast<std::uint32_t>(owner >> 32);
+    if (process == 0 || process > most_processes) return false;
+    const auto start = started(process);
+    return start.there && (!start.known || start.when == static_cast<std::uint32_t>(owner));
+}
+
+}  // namespace railmux::rails
