@@ -14,6 +14,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/crypto.hpp"
 #include "base/host.hpp"
 
 namespace railmux::rails {
@@ -23,7 +24,9 @@ namespace {
 constexpr auto table_bytes = sizeof(sched::LoadTable);
 // Somebody removes the file, which takes microseconds; if it takes for ever, we do without.
 constexpr int attempts = 1000;
-constexpr std::uint64_t most_processes = 1u << 22;  // the kernel's own limit of pid_max
+// An owner: 22 bits are the kernel's own limit for process numbers, 10 tell contexts apart, 32 say when the process started.
+constexpr int process_shift = 42;
+constexpr int context_shift = 32;
 
 Error cannot(std::string_view what, const std::string& path, int error) {
     return {ErrorCode::system, fmt::format("{} {}: {}", path, what, std::strerror(error)),
@@ -80,7 +83,7 @@ void NodeTable::Unmap::operator()(sched::LoadTable* table) const noexcept { ::mu
 base::Result<NodeTable> NodeTable::open(const std::string& folder) {
     const auto network = namespace_number("net");
     const auto processes = namespace_number("pid");
-    if (network == 0 || processes == 0 || self() == 0) {
+    if (network == 0 || processes == 0 || !started(base::process_id()).known) {
         return Error(ErrorCode::system, "/proc does not tell who this process is", "mount /proc");
     }
     auto path = fmt::format("{}/railmux-1-{}-{}-{}", folder, ::geteuid(), network, processes);
@@ -121,15 +124,17 @@ NodeTable::~NodeTable() {
     if (last) ::unlink(path_.c_str());
 }
 
-std::uint64_t NodeTable::self() {
+std::uint64_t NodeTable::new_owner() {
     const auto process = base::process_id();
     const auto start = started(process);
-    return start.known ? std::uint64_t{process} << 32 | start.when : 0;
+    if (!start.known) return 0;
+    const auto context = base::random_u64() % (std::uint64_t{1} << (process_shift - context_shift));
+    return std::uint64_t{process} << process_shift | context << context_shift | start.when;
 }
 
 bool NodeTable::alive(std::uint64_t owner) noexcept {
-    const auto process = static_cast<std::uint32_t>(owner >> 32);
-    if (process == 0 || process > most_processes) return false;
+    const auto process = static_cast<std::uint32_t>(owner >> process_shift);
+    if (process == 0) return false;
     const auto start = started(process);
     return start.there && (!start.known || start.when == static_cast<std::uint32_t>(owner));
 }

@@ -31,10 +31,10 @@ public:
     [[nodiscard]] sched::LoadTable& table() noexcept { return *map_; }
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
 
-    /// This process, as an owner of lines: its number and when it started, so that its successor is another one. 0 where
-    /// /proc does not tell.
-    [[nodiscard]] static std::uint64_t self();
-    /// Whether that process is still there. In doubt it is.
+    /// A new owner of lines in this process: the process's number, when it started, so that the next with this number is
+    /// another one, and something random, because a process may have several contexts. 0 where /proc does not tell.
+    [[nodiscard]] static std::uint64_t new_owner();
+    /// Whether the owner's process is still there. In doubt it is.
     [[nodiscard]] static bool alive(std::uint64_t owner) noexcept;
 
 private:

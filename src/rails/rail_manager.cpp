@@ -40,7 +40,7 @@ void RailManager::join_node() {
                 return;
             }
             node_table_.emplace(std::move(table.value()));
-            node_.join(node_table_->table(), NodeTable::self(), &NodeTable::alive);
+            node_.join(node_table_->table(), NodeTable::new_owner(), &NodeTable::alive);
         }
         if (node_.share(rail, sched::device_number(traits.name))) continue;
         log_.warning("rail {}: its load is not shown to other processes of this host: {} is full", traits.name,

@@ -53,24 +53,21 @@ bool NodeLoad::share(std::uint32_t rail, std::uint64_t device) noexcept {
     auto& own = own_[rail];
     own.device = device;
     next_list_ = 0;
-    keep_line(own);
+    take_line(own);
     return own.line != &nowhere_;
 }
 
-/// Takes a line if there is none, or if it was lost to damage of the table.
-void NodeLoad::keep_line(Own& own) noexcept {
-    if (own.line != &nowhere_ && own.line->owner.load(relaxed) == owner_ && own.line->rail.load(relaxed) == own.device)
-        return;
-    if (own.line != &nowhere_) {
-        // Whoever holds it now may be a process that took it for free: it is theirs, unless nobody has it but us.
-        auto expected = owner_;
-        own.line->owner.compare_exchange_strong(expected, 0, std::memory_order_acq_rel);
-    }
-    auto* line = take_line(own.device, own.sent);
-    own.line = line != nullptr ? line : &nowhere_;
+/// Lets go of a line that damage to the table has taken from us.
+void NodeLoad::drop_damaged(Own& own) noexcept {
+    if (own.line == &nowhere_) return;
+    auto owner = own.line->owner.load(relaxed);
+    if (owner == owner_ && own.line->rail.load(relaxed) == own.device) return;
+    // Somebody may have found it free meanwhile: then it is theirs.
+    if (owner == owner_) own.line->owner.compare_exchange_strong(owner, 0, std::memory_order_acq_rel);
+    own.line = &nowhere_;
 }
 
-LoadLine* NodeLoad::take_line(std::uint64_t device, std::uint64_t sent) noexcept {
+void NodeLoad::take_line(Own& own) noexcept {
     std::uint64_t known_alive = owner_;  // a process has its lines in a row, so that it is asked for once
     for (auto& line : table_->lines) {
         auto owner = line.owner.load(relaxed);
@@ -80,22 +77,24 @@ LoadLine* NodeLoad::take_line(std::uint64_t device, std::uint64_t sent) noexcept
             continue;
         }
         if (!line.owner.compare_exchange_strong(owner, owner_, std::memory_order_acq_rel)) continue;
-        line.sent.store(sent, relaxed);
-        line.gone.store(sent, relaxed);
-        line.rail.store(device, std::memory_order_release);
+        line.sent.store(own.sent, relaxed);
+        line.gone.store(own.sent, relaxed);
+        line.rail.store(own.device, std::memory_order_release);
         table_->changes.fetch_add(1, std::memory_order_release);
-        return &line;
+        own.line = &line;
+        return;
     }
-    return nullptr;
 }
 
 std::optional<std::uint32_t> NodeLoad::rail_of(const LoadLine& line) const noexcept {
     const auto device = line.rail.load(std::memory_order_acquire);
     if (device == 0 || line.owner.load(relaxed) == 0) return std::nullopt;
+    std::optional<std::uint32_t> found;
     for (std::uint32_t rail = 0; rail < own_.size(); ++rail) {
-        if (own_[rail].device == device && own_[rail].line != &line) return rail;
+        if (own_[rail].line == &line) return std::nullopt;
+        if (own_[rail].device == device) found = rail;
     }
-    return std::nullopt;
+    return found;
 }
 
 NodeLoad::Counts NodeLoad::read(const LoadLine& line) noexcept {
@@ -107,8 +106,9 @@ NodeLoad::Counts NodeLoad::read(const LoadLine& line) noexcept {
 void NodeLoad::list(base::Nanoseconds now) noexcept {
     changes_ = table_->changes.load(std::memory_order_acquire);
     next_list_ = now + list_every;
+    for (auto& own : own_) drop_damaged(own);
     for (auto& own : own_) {
-        if (own.device != 0) keep_line(own);
+        if (own.device != 0 && own.line == &nowhere_) take_line(own);
     }
     std::swap(listed_, scratch_);
     listed_.clear();
@@ -120,7 +120,8 @@ void NodeLoad::list(base::Nanoseconds now) noexcept {
         if (known != scratch_.end() && known->line == &line && known->rail == *rail) {
             listed_.push_back(*known);
         } else {
-            const auto counts = read(line);
+            const auto gone = read(line).gone;  // the rest may have been handed over a moment ago
+            const Counts counts{.sent = gone, .gone = gone};
             listed_.push_back({.line = &line, .rail = *rail, .before = counts, .middle = counts, .last = counts});
         }
     }
@@ -137,6 +138,10 @@ void NodeLoad::look_now(base::Nanoseconds now) noexcept {
 
 void NodeLoad::note(Listed& listed, base::Nanoseconds now, bool turn) noexcept {
     const auto counts = read(*listed.line);
+    if (turn) {
+        listed.before = listed.middle;
+        listed.middle = counts;
+    }
     auto& own = own_[listed.rail];
     const auto arrived = counts.sent - listed.last.sent;
     const auto went = counts.gone - listed.last.gone;
@@ -150,9 +155,6 @@ void NodeLoad::note(Listed& listed, base::Nanoseconds now, bool turn) noexcept {
     const bool fresh = age + stale < 2 * stale;
     if (fresh && backlog < most_bytes) own.others.backlog += std::min(backlog, moved);
     listed.last = counts;
-    if (!turn) return;
-    listed.before = listed.middle;
-    listed.middle = counts;
 }
 
 }  // namespace railmux::sched

@@ -27,11 +27,11 @@
 namespace railmux::sched {
 
 struct alignas(64) LoadLine {
-    std::atomic<std::uint64_t> owner{0};         // a process; 0: free
-    std::atomic<std::uint64_t> rail{0};          // the same number for the same device in all processes
-    std::atomic<std::uint64_t> sent{0};          // bytes handed to the rail
-    std::atomic<std::uint64_t> gone{0};          // of these acknowledged, or lost
-    std::atomic<base::Nanoseconds> stamp{0};     // when either changed
+    std::atomic<std::uint64_t> owner{0};      // a process; 0: free
+    std::atomic<std::uint64_t> rail{0};       // the same number for the same device in all processes
+    std::atomic<std::uint64_t> sent{0};       // bytes handed to the rail
+    std::atomic<std::uint64_t> gone{0};       // of these acknowledged, or lost
+    std::atomic<base::Nanoseconds> stamp{0};  // when either changed
 };
 static_assert(sizeof(LoadLine) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -56,7 +56,7 @@ public:
     NodeLoad(const NodeLoad&) = delete;
     NodeLoad& operator=(const NodeLoad&) = delete;
 
-    /// From now on `table` is used, in the name of the process `owner`, which is not 0.
+    /// From now on `table` is used, in the name of `owner`, which is not 0 and nobody else's.
     void join(LoadTable& table, std::uint64_t owner, Alive alive);
     /// The rail is one that others use as well, by the name of `device`, which is not 0. False: the table has no free line,
     /// so that the others do not see us; we see them all the same.
@@ -105,23 +105,23 @@ private:
     struct Listed {  // a line of somebody else for one of our rails
         const LoadLine* line = nullptr;
         std::uint32_t rail = 0;
-        Counts before;  // at the beginning of the last window
-        Counts middle;  // at its end
+        Counts before;  // 10 to 20 ms ago, or at the look before this one
+        Counts middle;  // less than 10 ms ago
         Counts last;    // at the last look
     };
 
     void look_now(base::Nanoseconds now) noexcept;
     void note(Listed& listed, base::Nanoseconds now, bool turn) noexcept;
     void list(base::Nanoseconds now) noexcept;
-    void keep_line(Own& own) noexcept;
-    [[nodiscard]] LoadLine* take_line(std::uint64_t device, std::uint64_t sent) noexcept;
+    void drop_damaged(Own& own) noexcept;
+    void take_line(Own& own) noexcept;
     [[nodiscard]] std::optional<std::uint32_t> rail_of(const LoadLine& line) const noexcept;
     [[nodiscard]] static Counts read(const LoadLine& line) noexcept;
 
     LoadTable* table_ = nullptr;
     std::uint64_t owner_ = 0;
     Alive alive_ = nullptr;
-    LoadLine nowhere_;  // what is written about rails without a line
+    LoadLine nowhere_;      // what is written about rails without a line
     std::vector<Own> own_;  // by local rail
     std::vector<Listed> listed_;
     std::vector<Listed> scratch_;
