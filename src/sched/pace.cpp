@@ -27,6 +27,7 @@ void Pace::account(base::Nanoseconds now, const Others& others) noexcept {
         time_ += now - last_;
         bytes_ += pending_;
         others_ += others.gone - others_gone_;
+        // What is acknowledged is made up for at once, so that this is what we had there since the last time.
         in_front_ += share_of(pending_, others.backlog, backlog_ + pending_);
         const bool first = window_count_ == 0;
         const bool long_enough = time_ >= (first ? first_window_time : window_time) && bytes_ >= window_bytes;
@@ -43,7 +44,7 @@ void Pace::account(base::Nanoseconds now, const Others& others) noexcept {
 
 void Pace::end_window() noexcept {
     own_.add(window_count_, time_, bytes_);
-    rail_.add(window_count_, time_, bytes_ + std::min(others_, in_front_));
+    rail_.add(window_count_, time_, bytes_ + std::min(others_, 2 * in_front_));
     ++window_count_;
     time_ = 0;
     bytes_ = others_ = in_front_ = 0;

@@ -8,9 +8,8 @@
 //
 // Where other processes use the rail too, what they got meanwhile counts as work of the rail, or sharing would be learnt as
 // a slow rail and then, with their backlog in front of ours, be counted twice. But it counts only as far as their backlog
-// explains it: that we get a tenth of what they get, with as much on the rail as they have, is not their doing but our
-// peer's, or that of something on the way to it. So neither does the rail ever seem faster than all of it together, nor
-// does our backlog seem to take less time than it takes.
+// explains it (twice that, because backlogs are seen now and then only): that we get a tenth of what they get, with as much
+// on the rail as they have, is not their doing but our peer's, or that of something on the way to it.
 //
 // Threads: one thread at a time per object.
 // Lifetime: a value.
@@ -91,7 +90,7 @@ private:
     base::Nanoseconds time_ = 0;    // of the window under way
     std::uint64_t bytes_ = 0;
     std::uint64_t others_ = 0;       // bytes that the others got meanwhile
-    std::uint64_t in_front_ = 0;     // bytes that they should have got, by what they had on the rail
+    std::uint64_t in_front_ = 0;     // bytes that they should have got in turn with us, by what they had there
     std::uint64_t others_gone_ = 0;  // as last told
     std::uint32_t window_count_ = 0;
 

@@ -25,7 +25,8 @@ struct Process {
             NodeLoad::Alive alive = &all_alive)
         : load(devices.size()), backlog(devices.size(), 0) {
         load.join(table, owner, alive);
-        for (std::uint32_t rail = 0; rail < devices.size(); ++rail) has_lines = load.share(rail, devices[rail]) && has_lines;
+        for (std::uint32_t rail = 0; rail < devices.size(); ++rail)
+            has_lines = load.share(rail, devices[rail]) && has_lines;
         load.look(0);
     }
     void send(std::uint32_t rail, std::uint64_t bytes, base::Nanoseconds now) {

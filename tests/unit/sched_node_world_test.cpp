@@ -23,25 +23,30 @@ constexpr std::uint64_t mib = 1024 * kib;
 /// Processes of one node, each with its own policy and one peer over all rails.
 class Node {
 public:
-    Node(const std::vector<RailSpec>& rails, std::size_t processes, bool share)
-        : wires_(Sender::wires_of(rails)), table_(std::make_unique<sched::LoadTable>()) {
-        std::vector<std::vector<std::uint32_t>> reach(1);
-        for (std::uint32_t rail = 0; rail < rails.size(); ++rail) reach[0].push_back(rail);
-        for (std::size_t i = 0; i < processes; ++i) {
-            policies_.push_back(std::make_unique<sched::Vft>(rails.size()));
-            senders_.push_back(std::make_unique<Sender>(*policies_[i], wires_, reach));
-            if (share) REQUIRE(senders_[i]->join(*table_, i + 1));
-        }
+    Node(const std::vector<RailSpec>& rails, bool share)
+        : share_(share), wires_(Sender::wires_of(rails)), table_(std::make_unique<sched::LoadTable>()) {}
+    Node(const std::vector<RailSpec>& rails, std::size_t processes, bool share) : Node(rails, share) {
+        Way all;
+        for (std::uint32_t rail = 0; rail < rails.size(); ++rail) all.push_back(rail);
+        for (std::size_t i = 0; i < processes; ++i) add(all);
+    }
+    using Way = std::vector<std::uint32_t>;
+    /// A process whose peer is reached by those rails.
+    void add(const Way& rails) {
+        policies_.push_back(std::make_unique<sched::Vft>(wires_->size()));
+        senders_.push_back(std::make_unique<Sender>(*policies_.back(), wires_, std::vector<Way>{rails}));
+        if (share_) REQUIRE(senders_.back()->join(*table_, senders_.size()));
     }
 
-    /// When all of all processes' messages have arrived.
-    base::Nanoseconds run(const std::vector<std::vector<Message>>& messages, std::size_t window) {
+    /// When all of all processes' messages have arrived, unless it is ended before.
+    base::Nanoseconds run(const std::vector<std::vector<Message>>& messages, std::size_t window,
+                          base::Nanoseconds until = Sender::never) {
         for (std::size_t i = 0; i < senders_.size(); ++i) senders_[i]->start(messages[i], window);
         while (true) {
             const auto next = std::min_element(senders_.begin(), senders_.end(), [](const auto& a, const auto& b) {
                 return a->next_event() < b->next_event();
             });
-            if ((*next)->next_event() == Sender::never) break;
+            if ((*next)->next_event() >= until) break;
             (*next)->step();
         }
         base::Nanoseconds end = 0;
@@ -51,6 +56,7 @@ public:
     [[nodiscard]] const Sender& sender(std::size_t process) const { return *senders_[process]; }
 
 private:
+    bool share_;
     std::shared_ptr<std::vector<sched::test::Wire>> wires_;
     std::unique_ptr<sched::LoadTable> table_;
     std::vector<std::unique_ptr<sched::Vft>> policies_;
@@ -83,12 +89,11 @@ struct Network {
 };
 
 std::vector<Network> networks() {
-    return {{"1 Gbit + 1 Gbit", {{.per_byte_ns = 8}, {.per_byte_ns = 8}}},
-            {"1 Gbit + 100 Mbit", {{.per_byte_ns = 8}, {.latency_ns = 20'000, .per_byte_ns = 80}}},
-            {"1 Gbit + 400 Mbit + 100 Mbit",
-             {{.per_byte_ns = 8},
-              {.latency_ns = 15'000, .per_byte_ns = 20},
-              {.latency_ns = 20'000, .per_byte_ns = 80}}}};
+    return {
+        {"1 Gbit + 1 Gbit", {{.per_byte_ns = 8}, {.per_byte_ns = 8}}},
+        {"1 Gbit + 100 Mbit", {{.per_byte_ns = 8}, {.latency_ns = 20'000, .per_byte_ns = 80}}},
+        {"1 Gbit + 400 Mbit + 100 Mbit",
+         {{.per_byte_ns = 8}, {.latency_ns = 15'000, .per_byte_ns = 20}, {.latency_ns = 20'000, .per_byte_ns = 80}}}};
 }
 
 std::vector<Work> works() {
@@ -107,6 +112,34 @@ double together(const Network& network, const Work& work, std::size_t processes,
     return static_cast<double>(alone) / static_cast<double>(all);
 }
 
+/// The mean delivery time of a 4 KiB message every 300 us of a process that has two equal rails, while another one, which
+/// has but the first of them, floods it.
+double beside_a_flood(bool share) {
+    Node node({{.per_byte_ns = 8}, {.per_byte_ns = 8}}, share);
+    node.add({0, 1});
+    node.add({0});
+    std::vector<Message> seldom;
+    for (int i = 0; i < 1000; ++i) seldom.push_back({0, 4 * kib, base::millisecond + i * 300 * base::microsecond});
+    node.run({seldom, std::vector<Message>(600, {0, 64 * kib})}, 8);
+    return node.sender(0).mean_delivery_ns();
+}
+
+/// The same of messages of 256 KiB, divided over both rails where that is faster.
+double divided_beside_a_flood(bool share) {
+    Node node({{.per_byte_ns = 8}, {.per_byte_ns = 8}}, share);
+    node.add({0, 1});
+    node.add({0});
+    std::vector<Message> seldom;
+    for (int i = 0; i < 200; ++i) seldom.push_back({0, 256 * kib, base::millisecond + i * 5 * base::millisecond});
+    node.run({seldom, std::vector<Message>(2'000, {0, 64 * kib})}, 8);
+    return node.sender(0).mean_delivery_ns();
+}
+
+void figure(const char* what, double with, double without) {
+    if (std::getenv("SCHED_FIGURES") != nullptr)
+        fmt::print("{}: {:.3f}, without seeing each other {:.3f}\n", what, with, without);
+}
+
 }  // namespace
 
 TEST_CASE("two and four processes that see each other reach together what one does", "[sched][node][world]") {
@@ -121,6 +154,37 @@ TEST_CASE("two and four processes that see each other reach together what one do
                 INFO(network.name << ", " << work.name << ", " << processes << " processes");
                 CHECK(with >= 0.97);
             }
+        }
+    }
+}
+
+TEST_CASE("a process keeps clear of a rail that another one floods", "[sched][node][world]") {
+    const auto with = beside_a_flood(true) / 1000;
+    const auto without = beside_a_flood(false) / 1000;
+    figure("4 KiB beside a flood, us", with, without);
+    CHECK(with < 0.5 * without);
+    CHECK(with < 100);  // alone: 10 us of latency and 33 us
+}
+
+TEST_CASE("a large message takes from a rail that another one floods what there is", "[sched][node][world]") {
+    const auto with = divided_beside_a_flood(true) / 1000;
+    const auto without = divided_beside_a_flood(false) / 1000;
+    figure("256 KiB beside a flood, us", with, without);
+    CHECK(with < without);
+}
+
+TEST_CASE("the rate of a shared rail is that of the rail, and not what one gets of it", "[sched][node][pace]") {
+    const std::vector<RailSpec> rails{{.per_byte_ns = 8}, {.per_byte_ns = 20}};
+    const std::size_t processes = GENERATE(2, 4);
+    Node node(rails, processes, true);
+    const std::vector<Message> flood(1000, {0, 256 * kib});
+    node.run(std::vector(processes, flood), 16, 200 * base::millisecond);
+    for (std::size_t process = 0; process < processes; ++process) {
+        const auto& sender = node.sender(process);
+        for (std::size_t rail = 0; rail < rails.size(); ++rail) {
+            UNSCOPED_INFO(sender.per_byte_ns(rail) << " ns, alone " << sender.own_per_byte_ns(rail));
+            CHECK(sender.per_byte_ns(rail) == Approx(rails[rail].per_byte_ns).epsilon(0.1));
+            CHECK(sender.own_per_byte_ns(rail) > 1.5 * sender.per_byte_ns(rail));
         }
     }
 }

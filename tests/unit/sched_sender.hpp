@@ -20,6 +20,7 @@ namespace railmux::sched::test {
 struct Message {
     std::size_t peer = 0;
     std::uint64_t bytes = 0;
+    base::Nanoseconds at = 0;  // not before
 };
 
 class Sender {
@@ -66,17 +67,22 @@ public:
     }
 
     static constexpr auto never = std::numeric_limits<base::Nanoseconds>::max();
-    /// The same, step by step: `messages` stays as it is until the end.
+    /// The same, step by step.
     void start(const std::vector<Message>& messages, std::size_t window) {
-        messages_ = &messages;
+        messages_ = messages;
         window_ = window;
         next_ = 0;
         left_.clear();
+        arrived_.clear();
         fill();
     }
-    [[nodiscard]] base::Nanoseconds next_event() const { return acks_.empty() ? never : acks_.top().at; }
+    [[nodiscard]] base::Nanoseconds next_event() const {
+        const auto ack = acks_.empty() ? never : acks_.top().at;
+        const bool more = next_ < messages_.size() && under_way_ < window_;
+        return more ? std::min(ack, std::max(now_, messages_[next_].at)) : ack;
+    }
     void step() {
-        now_ = acks_.top().at;
+        now_ = next_event();
         for (; !acks_.empty() && acks_.top().at == now_; acks_.pop()) acknowledged(acks_.top());
         node_.look(now_);
         for (std::uint32_t rail = 0; rail < paces_.size(); ++rail) {
@@ -87,7 +93,13 @@ public:
         fill();
     }
     [[nodiscard]] base::Nanoseconds finished() const {
-        return next_ == messages_->size() && under_way_ == 0 ? finished_ : never;
+        return next_ == messages_.size() && under_way_ == 0 ? finished_ : never;
+    }
+    /// From when it could be sent until all of it was there, on average.
+    [[nodiscard]] double mean_delivery_ns() const {
+        double sum = 0;
+        for (std::size_t i = 0; i < arrived_.size(); ++i) sum += static_cast<double>(arrived_[i] - messages_[i].at);
+        return sum / static_cast<double>(arrived_.size());
     }
     [[nodiscard]] double per_byte_ns(std::size_t rail) const {
         return static_cast<double>(paces_[rail].per_byte()) / ticks_per_ns;
@@ -123,13 +135,15 @@ private:
     };
 
     void fill() {
-        for (; next_ < messages_->size() && under_way_ < window_; ++next_) begin((*messages_)[next_]);
+        for (; next_ < messages_.size() && under_way_ < window_ && messages_[next_].at <= now_; ++next_)
+            begin(messages_[next_]);
         feed_all();
     }
 
     void begin(const Message& message) {
         const auto id = left_.size();
         left_.push_back(message.bytes);
+        arrived_.push_back(0);
         ++under_way_;
         auto& peer = peers_[message.peer];
         if (message.bytes >= 2 * smallest_share && policy_.replans()) {
@@ -154,6 +168,7 @@ private:
         const auto& candidate = peer.candidates[place];
         const auto arrival = (*wires_)[candidate.rail].deliver(bytes, now_);
         finished_ = std::max(finished_, arrival);
+        arrived_[message] = std::max(arrived_[message], arrival);
         acks_.push({answers_[candidate.rail].acknowledge(arrival), number, place, bytes, message});
         paces_[candidate.rail].sent(bytes, now_);
         node_.sent(candidate.rail, bytes, now_);
@@ -239,7 +254,8 @@ private:
     std::vector<Peer> peers_;
     std::priority_queue<Ack> acks_;
     std::vector<std::uint64_t> left_;  // by message: not acknowledged
-    const std::vector<Message>* messages_ = nullptr;
+    std::vector<base::Nanoseconds> arrived_;
+    std::vector<Message> messages_;
     std::size_t window_ = 0;
     std::size_t next_ = 0;
     std::size_t under_way_ = 0;
