@@ -111,3 +111,37 @@ TEST_CASE("the latency of a link is the least of enough small messages, and forg
     CHECK(echo.latency(3 * base::second) == sched::to_ticks(base::Nanoseconds{20'000}));
     CHECK(echo.latency(6 * base::second) == 0);  // without news, too
 }
+
+namespace {
+
+/// G where we get 100 B of a rail each us, with 100 KB of ours and `backlog` bytes of others' on it, who get `theirs` B.
+double shared_per_byte_ns(std::uint64_t backlog, std::uint64_t theirs) {
+    sched::Pace pace;
+    sched::Others others{.backlog = backlog, .gone = 12'345};
+    base::Nanoseconds now = 0;
+    pace.sent(100'000, now);
+    for (int i = 0; i < 1000; ++i) {
+        now += 100 * base::microsecond;
+        others.gone += 100 * theirs;
+        pace.delivered(10'000);
+        pace.settle(now, others);
+        pace.sent(10'000, now);
+    }
+    CHECK(pace.own_per_byte() == sched::to_ticks(10.0));
+    return static_cast<double>(pace.per_byte()) / sched::ticks_per_ns;
+}
+
+}  // namespace
+
+TEST_CASE("what others get of a rail counts as its work", "[sched][pace][node]") {
+    check_near(shared_per_byte_ns(0, 0), 10, 0.01);
+    check_near(shared_per_byte_ns(100'000, 100), 5, 0.01);
+    check_near(shared_per_byte_ns(300'000, 300), 2.5, 0.01);
+}
+
+TEST_CASE("... unless their backlog does not explain that we get less", "[sched][pace][node]") {
+    // As much of theirs on the rail as of ours, and they get nine times as much: it is our peer that is slow.
+    check_near(shared_per_byte_ns(100'000, 900), 10.0 / 3, 0.01);
+    // They have nothing on it when we look.
+    check_near(shared_per_byte_ns(0, 900), 10, 0.01);
+}
