@@ -39,6 +39,7 @@ bool RailManager::poll(base::Nanoseconds now) {
         schedule(connector_.expire(now));
         connect_waiting(now);
         schedule(assessor_.next_step());
+        if (node_.take_damage()) report_damage();
         any = true;  // operations may have failed: whoever is about to sleep must look again
     }
     if (!dirty_.empty()) flush(now);

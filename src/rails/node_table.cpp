@@ -21,7 +21,7 @@ namespace railmux::rails {
 
 namespace {
 
-constexpr auto table_bytes = sizeof(sched::LoadTable);
+constexpr auto table_bytes = static_cast<off_t>(sizeof(sched::LoadTable));
 // Somebody removes the file, which takes microseconds; if it takes for ever, we do without.
 constexpr int attempts = 1000;
 // An owner: 22 bits are the kernel's own limit for process numbers, 10 tell contexts apart, 32 say when the process started.
@@ -39,15 +39,26 @@ std::uint64_t namespace_number(const char* kind) {
     return ::stat(fmt::format("/proc/self/ns/{}", kind).c_str(), &info) == 0 ? info.st_ino : 0;
 }
 
-/// Only what is ours alone is written to.
+Error refusal(const std::string& path, std::string_view why) {
+    return {ErrorCode::system, fmt::format("{} {}", path, why), "remove it, or set RAILMUX_NODE_SHARE=off"};
+}
+
+/// Only what is ours alone, and a table, is written to.
 std::optional<Error> judge(const std::string& path, const struct stat& info) {
-    const auto refuse = [&](std::string why) {
-        return Error(ErrorCode::system, path + " " + why, "remove it, or set RAILMUX_NODE_SHARE=off");
-    };
-    if (!S_ISREG(info.st_mode)) return refuse("is not a file");
-    if (info.st_uid != ::geteuid()) return refuse(fmt::format("belongs to user {}", info.st_uid));
-    if ((info.st_mode & 077) != 0) return refuse("is open to other users");
+    if (!S_ISREG(info.st_mode)) return refusal(path, "is not a file");
+    if (info.st_uid != ::geteuid()) return refusal(path, fmt::format("belongs to user {}", info.st_uid));
+    if ((info.st_mode & 077) != 0) return refusal(path, "is open to other users");
+    if (info.st_size != 0 && info.st_size != table_bytes) {
+        return refusal(path, fmt::format("is damaged: it has {} bytes, not {}", info.st_size, table_bytes));
+    }
     return std::nullopt;
+}
+
+/// Whether the table bears its mark, which the first to come sets.
+bool marked(sched::LoadTable& table) noexcept {
+    std::uint64_t found = 0;
+    return table.mark.compare_exchange_strong(found, sched::LoadTable::railmux_table) ||
+           found == sched::LoadTable::railmux_table;
 }
 
 /// When the process started, in the kernel's ticks; nothing if it is not there, or dead and waited for by nobody.
@@ -112,7 +123,9 @@ base::Result<NodeTable::Map> NodeTable::map(const std::string& path, const base:
     if (::fallocate(file.get(), 0, 0, table_bytes) != 0) return cannot("has no room", path, errno);
     void* memory = ::mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED) return cannot("cannot be mapped", path, errno);
-    return Map(static_cast<sched::LoadTable*>(memory));
+    Map mapped(static_cast<sched::LoadTable*>(memory));
+    if (!marked(*mapped)) return refusal(path, "is damaged: it does not begin as a table does");
+    return mapped;
 }
 
 NodeTable::~NodeTable() {

@@ -48,6 +48,13 @@ void RailManager::join_node() {
     }
 }
 
+void RailManager::report_damage() {
+    log_.warning(
+        "{} was written to by something else than railmux: what processes of this host saw of each other's load "
+        "may have been wrong for up to a second",
+        node_table_->path());
+}
+
 // --- Peers -----------------------------------------------------------------------------------------------------------
 
 ProcessAddress RailManager::own_address(std::string host, std::uint32_t pid) const {

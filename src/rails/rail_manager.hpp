@@ -210,6 +210,7 @@ private:
 
     // Peers (rail_manager.cpp)
     void join_node();
+    void report_damage();
     Conversation& talk_to(std::uint32_t peer);
     void attach(Link& link, base::Nanoseconds now);
     void detach(Link& link);

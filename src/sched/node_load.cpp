@@ -62,6 +62,7 @@ void NodeLoad::drop_damaged(Own& own) noexcept {
     if (own.line == &nowhere_) return;
     auto owner = own.line->owner.load(relaxed);
     if (owner == owner_ && own.line->rail.load(relaxed) == own.device) return;
+    damaged_ = true;
     // Somebody may have found it free meanwhile: then it is theirs.
     if (owner == owner_) own.line->owner.compare_exchange_strong(owner, 0, std::memory_order_acq_rel);
     own.line = &nowhere_;

@@ -37,8 +37,12 @@ static_assert(sizeof(LoadLine) == 64 && std::atomic<std::uint64_t>::is_always_lo
 
 /// All zero is an empty table, and any other content is harmless.
 struct LoadTable {
-    alignas(64) std::atomic<std::uint64_t> changes{0};  // lines taken or given back: who reads looks them through anew
-    std::array<LoadLine, 1023> lines;                   // 64 processes with 16 rails, or 1000 with one
+    static constexpr std::uint64_t railmux_table =
+        0x31'78'75'6d'6c'69'61'72;  // "railmux1", read as a little-endian number
+
+    alignas(64) std::atomic<std::uint64_t> mark{0};  // railmux_table; 0 before the first process came
+    std::atomic<std::uint64_t> changes{0};           // lines taken or given back: who reads looks them through anew
+    std::array<LoadLine, 1023> lines;                // 64 processes with 16 rails, or 1000 with one
 };
 static_assert(sizeof(LoadTable) == 64 * 1024);
 
@@ -82,6 +86,8 @@ public:
     }
     /// As seen by the last look.
     [[nodiscard]] const Others& others(std::uint32_t rail) const noexcept { return own_[rail].others; }
+    /// Whether something else wrote to our lines since this was last asked; they have been taken anew.
+    [[nodiscard]] bool take_damage() noexcept { return std::exchange(damaged_, false); }
     /// Bytes that the others have handed to the rail since this was last asked, as far as they are on it still.
     [[nodiscard]] std::uint64_t take_arrivals(std::uint32_t rail) noexcept {
         auto& own = own_[rail];
@@ -126,6 +132,7 @@ private:
     std::vector<Listed> listed_;
     std::vector<Listed> scratch_;
     std::uint64_t changes_ = 0;  // of the table, as listed
+    bool damaged_ = false;
     base::Nanoseconds next_look_ = never;
     base::Nanoseconds next_list_ = 0;
     base::Nanoseconds window_end_ = 0;

@@ -36,21 +36,38 @@ until_true "two tables, one for each host's network" sh -c '[ "$(ls /dev/shm | w
 [ -z "$(find /dev/shm -name 'railmux-1-*' ! -perm 600)" ] || fail "others may read it"
 kill $job
 wait $job || true
-until_true "the end leaves nothing" sh -c '[ -z "$(pgrep -f "[j]ob_pairs 100000")" ]'
+in_use() { ! flock --nonblock "$1" true; }
+for table in /dev/shm/*; do
+    until_true "nobody has it any more" flock --nonblock "$table" true
+done
 
-echo "killed in the middle: the others go on, and so do those that come after"
-rm -f /dev/shm/*
+echo "killed in the middle: the others go on, and who comes last takes away what was left behind"
+"$railmux" run -n 2 --hosts "$RIG_NAME-A,$RIG_NAME-B" --launch 'ip netns exec {host}' --no-prefix \
+    "$build/tests/job_pairs" 6000 65536 16 >"$work/beside.out" 2>"$work/beside.err" &
+beside=$!
+for table in /dev/shm/*; do
+    until_true "they use what was left behind" in_use "$table"
+done
 run_on "4 A:2,B:2" "$build/tests/job_pairs" 400 65536 16 die && fail "nobody was killed"
+kill -0 $beside || fail "it ended before the others were killed"
+wait $beside || fail "flood beside those that were killed"
+[ "$(wc -l <"$work/beside.out")" = 1 ] && [ ! -s "$work/beside.err" ] || fail "flood beside those that were killed"
 flood 2 200 65536
 until_true "nothing is left behind" sh -c '[ -z "$(ls -A /dev/shm)" ]'
 
-echo "content that makes no sense"
+echo "content that makes no sense: said by each where it is no table, and harmless where it seems one"
 on A "$railmux" info >/dev/null
 network=$(on A stat -L -c %i /proc/self/ns/net)
 processes=$(stat -L -c %i /proc/self/ns/pid)
-(umask 077 && head -c 65536 /dev/urandom >"/dev/shm/railmux-1-$(id -u)-$network-$processes")
+table=/dev/shm/railmux-1-$(id -u)-$network-$processes
+(umask 077 && head -c 65536 /dev/urandom >"$table")
+flood 2 200 65536
+says "$table is damaged" 2
+rm "$table"
+(umask 077 && { printf railmux1 && head -c 65528 /dev/urandom; } >"$table")
 flood 2 200 65536
 [ ! -s "$work/err" ] || fail "it says something"
+left_behind
 
 echo "no place for a table: said once by each, and all else works"
 mount -o remount,ro /dev/shm

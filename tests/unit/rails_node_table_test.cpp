@@ -76,6 +76,20 @@ void kill_and_wait(pid_t process) {
     ::waitpid(process, nullptr, 0);
 }
 
+constexpr auto table_mark = sched::LoadTable::railmux_table;
+
+/// A file of so many words, all random but the first.
+void fill(const std::string& path, std::size_t words, std::uint64_t first) {
+    std::mt19937_64 random(5);
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    for (std::size_t i = 0; i < words; ++i) {
+        const auto word = i == 0 ? first : random();
+        file.write(reinterpret_cast<const char*>(&word), sizeof word);
+    }
+    file.close();
+    fs::permissions(path, fs::perms(0600));
+}
+
 std::size_t taken(NodeTable& table) {
     const auto& lines = table.table().lines;
     return static_cast<std::size_t>(
@@ -142,19 +156,26 @@ TEST_CASE("a table is refused that is not ours alone", "[rails][node]") {
     }
 }
 
-TEST_CASE("what is in the file from before does no harm", "[rails][node]") {
+TEST_CASE("a file that is no table is refused, and left as it is", "[rails][node]") {
+    using Catch::Matchers::Contains;
     const Folder folder;
     const auto path = folder.table();
-    std::mt19937_64 random(5);
-    const std::size_t words = GENERATE(1, 100, 8192, 20'000);
-    {
-        std::ofstream file(path, std::ios::binary);
-        for (std::size_t i = 0; i < words; ++i) {
-            const auto word = random();
-            file.write(reinterpret_cast<const char*>(&word), sizeof word);
-        }
-    }
-    fs::permissions(path, fs::perms(0600));
+    const auto refused_with = [&](std::size_t words, std::uint64_t first) {
+        fill(path, words, first);
+        const auto why = refused(folder.path);
+        CHECK(fs::file_size(path) == words * sizeof(std::uint64_t));
+        return why;
+    };
+    CHECK_THAT(refused_with(1, 0), Contains("is damaged: it has 8 bytes, not 65536"));
+    CHECK_THAT(refused_with(8191, table_mark), Contains("is damaged"));
+    CHECK_THAT(refused_with(8193, table_mark), Contains("is damaged"));
+    CHECK_THAT(refused_with(8192, table_mark + 1), Contains("does not begin as a table does"));
+}
+
+TEST_CASE("what is in a table from before does no harm", "[rails][node]") {
+    const Folder folder;
+    const auto first = GENERATE(std::uint64_t{0}, table_mark);
+    fill(folder.table(), 8192, first);
     auto table = folder.open();
     Member one(table);
     Member two(table);

@@ -190,6 +190,21 @@ TEST_CASE("looking while others write", "[sched][node]") {
     CHECK(a.load.others(0).gone <= 3 * rounds * 100);
 }
 
+TEST_CASE("a process notices that its line was written to, and takes another", "[sched][node]") {
+    const auto table = std::make_unique<LoadTable>();
+    Process a(*table, 1, {eth0});
+    Process b(*table, 2, {eth0});
+    auto& line = *std::find_if(table->lines.begin(), table->lines.end(), [](const auto& l) { return l.owner == 1; });
+    line.owner = 99;
+    CHECK_FALSE(a.load.take_damage());
+    a.load.look(base::second);
+    CHECK(a.load.take_damage());
+    CHECK_FALSE(a.load.take_damage());
+    CHECK(lines_of(*table, 1) == 1);
+    a.send(0, 1000, base::second);
+    CHECK(b.sees(0, base::second) == 1000);
+}
+
 TEST_CASE("random bytes in the table mislead for less than a second, and what is real is seen again", "[sched][node]") {
     std::mt19937_64 random(7);
     for (int round = 0; round < 200; ++round) {
