@@ -148,6 +148,7 @@ void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
             candidate.cost.slope = std::max(measured, candidate.cost.slope + measured - candidate.cost.per_byte);
             candidate.cost.per_byte = measured;
         }
+        candidate.cost.gap = std::min(candidate.cost.gap, pace.gap_limit(now));
         const auto heard = link.echo.latency(now);
         if (heard > 0) candidate.cost.latency = heard;
         if (heard == 0 && candidate.recent) trusted = &candidate;

@@ -1,5 +1,7 @@
 #include "sched/pace.hpp"
 
+#include <utility>
+
 namespace railmux::sched {
 
 namespace {
@@ -34,6 +36,7 @@ void Pace::account(base::Nanoseconds now, const Others& others) noexcept {
         if (long_enough || (first && bytes_ >= first_window_bytes)) end_window();
     }
     others_gone_ = others.gone;
+    gap_limit_.came_through(std::exchange(pending_count_, 0), now);
     busy_bytes_ += pending_;
     pending_ = 0;
     last_ = now;
@@ -61,7 +64,7 @@ void Pace::Rate::add(std::uint32_t window, base::Nanoseconds time, std::uint64_t
     per_byte = std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
 
-void Echo::heard(base::Nanoseconds round_trip, base::Nanoseconds now) noexcept {
+void LeastOfLate::note(base::Nanoseconds value, base::Nanoseconds now) noexcept {
     if (now >= window_end_) {
         // A window longer ago than one is forgotten.
         const bool next = now < window_end_ + window;
@@ -72,7 +75,15 @@ void Echo::heard(base::Nanoseconds round_trip, base::Nanoseconds now) noexcept {
         window_end_ = now + window;
     }
     ++latest_count_;
-    latest_ = std::min(latest_, std::max<base::Nanoseconds>(round_trip, 1));
+    latest_ = std::min(latest_, value);
+}
+
+void GapLimit::came_through(std::uint32_t messages, base::Nanoseconds now) noexcept {
+    count_ += messages;
+    if (now - begin_ < window || count_ < enough) return;
+    least_.note((now - begin_) / count_, now);
+    begin_ = now;
+    count_ = 0;
 }
 
 }  // namespace railmux::sched

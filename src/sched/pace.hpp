@@ -1,4 +1,5 @@
-// Pace: the rate at which a rail serves a backlog, from acknowledgements. Echo: the latency of a link.
+// Pace: the rate at which a rail serves a backlog, from acknowledgements, and a limit of its gap. Echo: the latency of a
+// link.
 //
 // From one acknowledgement to the next a rail that has a backlog delivers as fast as it can: bytes over time is its rate.
 // Times without a backlog, or before the first acknowledgement of a busy period, are latency or the sender's own pace and
@@ -19,6 +20,7 @@
 #include <array>
 #include <cassert>
 #include <cstdint>
+#include <limits>
 
 #include "sched/ticks.hpp"
 
@@ -30,6 +32,46 @@ struct Others {
     std::uint64_t gone = 0;     // bytes that are off the rail again; only grows
 };
 
+/// The least of what was noted in the last second or two.
+class LeastOfLate {
+public:
+    void note(base::Nanoseconds value, base::Nanoseconds now) noexcept;
+    [[nodiscard]] bool any(base::Nanoseconds now, std::uint32_t enough) const noexcept {
+        return latest_count_ + before_count_ >= enough && now < window_end_ + window;
+    }
+    [[nodiscard]] base::Nanoseconds least() const noexcept { return std::min(latest_, before_); }
+
+private:
+    static constexpr base::Nanoseconds window = base::second;
+    static constexpr base::Nanoseconds unknown = base::Nanoseconds{1} << 50;
+
+    base::Nanoseconds latest_ = unknown;  // of the window under way
+    base::Nanoseconds before_ = unknown;  // of the one before it
+    std::uint32_t latest_count_ = 0;
+    std::uint32_t before_count_ = 0;
+    base::Nanoseconds window_end_ = 0;
+};
+
+/// The gap of a rail is at most this: so many messages went over it in so little time. A probe that is disturbed, by others
+/// on the rail or on the CPU, may find a gap a thousand times too long, and then nothing is sent that would show a backlog.
+class GapLimit {
+public:
+    /// So many messages have come through since this was last called.
+    void came_through(std::uint32_t messages, base::Nanoseconds now) noexcept;
+    [[nodiscard]] Ticks limit(base::Nanoseconds now) const noexcept {
+        return least_.any(now, 1) ? to_ticks(least_.least()) : std::numeric_limits<Ticks>::max();
+    }
+
+private:
+    // Acknowledgements may come for 100 us of messages at once, and a peer may have been away: that is spread over a window.
+    static constexpr base::Nanoseconds window = base::millisecond;
+    static constexpr std::uint32_t enough = 4;
+
+    LeastOfLate least_;
+    std::uint32_t count_ = 0;
+    base::Nanoseconds begin_ = 0;
+};
+
 class Pace {
 public:
     /// `bytes` are handed to the rail.
@@ -38,6 +80,7 @@ public:
     void delivered(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
         pending_ += bytes;
+        ++pending_count_;
         backlog_ -= bytes;
     }
     void settle(base::Nanoseconds now, const Others& others = {}) noexcept {
@@ -59,6 +102,8 @@ public:
     [[nodiscard]] Ticks per_byte() const noexcept { return rail_.per_byte; }
     /// What a byte of ours takes while others use the rail as they do; 0 while unknown.
     [[nodiscard]] Ticks own_per_byte() const noexcept { return own_.per_byte; }
+    /// g is at most this.
+    [[nodiscard]] Ticks gap_limit(base::Nanoseconds now) const noexcept { return gap_limit_.limit(now); }
     /// How much may be on the rail while its rate is not known for sure: twice what is known to have gone through since it
     /// was last idle, as TCP's slow start does.
     [[nodiscard]] std::uint64_t allowance() const noexcept { return first_allowance + 2 * busy_bytes_; }
@@ -83,7 +128,8 @@ private:
     void end_window() noexcept;
 
     std::uint64_t backlog_ = 0;
-    std::uint64_t pending_ = 0;     // delivered since the last settle
+    std::uint64_t pending_ = 0;  // delivered since the last settle
+    std::uint32_t pending_count_ = 0;
     std::uint64_t busy_bytes_ = 0;  // delivered since the rail was last idle
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     bool counts_ = false;           // from then on there has been a backlog
@@ -101,31 +147,27 @@ private:
     };
     Rate rail_;
     Rate own_;
+    GapLimit gap_limit_;
 };
 
-/// The latency of one link, from small messages that met no backlog: the least of the last second or two, because whatever
-/// else happened only added to it.
+/// The latency of one link, from small messages that met no backlog: the least of late, because whatever else happened only
+/// added to it.
 class Echo {
 public:
     /// One came back acknowledged after `round_trip`, less what it was held over there.
-    void heard(base::Nanoseconds round_trip, base::Nanoseconds now) noexcept;
+    void heard(base::Nanoseconds round_trip, base::Nanoseconds now) noexcept {
+        least_.note(std::max<base::Nanoseconds>(round_trip, 1), now);
+    }
     /// One way; 0 while unknown.
     [[nodiscard]] Ticks latency(base::Nanoseconds now) const noexcept {
-        const bool known = latest_count_ + before_count_ >= enough && now < window_end_ + window;
-        return known ? to_ticks(std::min(latest_, before_)) / 2 : 0;
+        return least_.any(now, enough) ? to_ticks(least_.least()) / 2 : 0;
     }
 
 private:
-    static constexpr base::Nanoseconds window = base::second;
     // The least of fewer may well be one that a peer was late for.
     static constexpr std::uint32_t enough = 8;
-    static constexpr base::Nanoseconds unknown = base::Nanoseconds{1} << 50;
 
-    base::Nanoseconds latest_ = unknown;  // of the window under way
-    base::Nanoseconds before_ = unknown;  // of the one before it
-    std::uint32_t latest_count_ = 0;
-    std::uint32_t before_count_ = 0;
-    base::Nanoseconds window_end_ = 0;
+    LeastOfLate least_;
 };
 
 }  // namespace railmux::sched

@@ -112,6 +112,30 @@ TEST_CASE("the latency of a link is the least of enough small messages, and forg
     CHECK(echo.latency(6 * base::second) == 0);  // without news, too
 }
 
+TEST_CASE("a gap is not longer than what messages that came through took", "[sched][pace]") {
+    sched::Pace pace;
+    base::Nanoseconds now = base::second;
+    const auto messages = [&](int count, base::Nanoseconds each) {
+        for (int i = 0; i < count; ++i) {
+            pace.sent(8, now);
+            now += each;
+            pace.delivered(8);
+            pace.settle(now);
+        }
+    };
+    constexpr auto unlimited = std::numeric_limits<sched::Ticks>::max();
+    CHECK(pace.gap_limit(now) == unlimited);
+    messages(3, base::millisecond);
+    CHECK(pace.gap_limit(now) == unlimited);
+    messages(20, base::millisecond);
+    CHECK(pace.gap_limit(now) == sched::to_ticks(base::millisecond));
+    messages(1000, 10 * base::microsecond);
+    CHECK(pace.gap_limit(now) == sched::to_ticks(10 * base::microsecond));
+    messages(2500, base::millisecond);
+    CHECK(pace.gap_limit(now) == sched::to_ticks(base::millisecond));  // faster ones are forgotten
+    CHECK(pace.gap_limit(now + 3 * base::second) == unlimited);
+}
+
 namespace {
 
 /// G where we get 100 B of a rail each us, with 100 KB of ours and `backlog` bytes of others' on it, who get `theirs` B.

@@ -189,6 +189,7 @@ private:
         for (auto& candidate : peer.candidates) {
             const auto& pace = paces_[candidate.rail];
             candidate.cost = (*wires_)[candidate.rail].spec().cost();
+            candidate.cost.gap = std::min(candidate.cost.gap, pace.gap_limit(now_));
             candidate.backlog = pace.backlog() + node_.others(candidate.rail).backlog;
             candidate.silent = pace.silent(now_);
             if (pace.per_byte() > 0) candidate.cost.slope = candidate.cost.per_byte = pace.per_byte();
