@@ -112,26 +112,16 @@ double together(const Network& network, const Work& work, std::size_t processes,
     return static_cast<double>(alone) / static_cast<double>(all);
 }
 
-/// The mean delivery time of a 4 KiB message every 300 us of a process that has two equal rails, while another one, which
-/// has but the first of them, floods it.
-double beside_a_flood(bool share) {
+/// The mean delivery time of messages that a process with two equal rails sends at equal distances, while another one, which
+/// has but the first of the rails, floods it.
+double beside_a_flood(bool share, std::uint64_t bytes, base::Nanoseconds every) {
     Node node({{.per_byte_ns = 8}, {.per_byte_ns = 8}}, share);
     node.add({0, 1});
     node.add({0});
     std::vector<Message> seldom;
-    for (int i = 0; i < 1000; ++i) seldom.push_back({0, 4 * kib, base::millisecond + i * 300 * base::microsecond});
-    node.run({seldom, std::vector<Message>(600, {0, 64 * kib})}, 8);
-    return node.sender(0).mean_delivery_ns();
-}
-
-/// The same of messages of 256 KiB, divided over both rails where that is faster.
-double divided_beside_a_flood(bool share) {
-    Node node({{.per_byte_ns = 8}, {.per_byte_ns = 8}}, share);
-    node.add({0, 1});
-    node.add({0});
-    std::vector<Message> seldom;
-    for (int i = 0; i < 200; ++i) seldom.push_back({0, 256 * kib, base::millisecond + i * 5 * base::millisecond});
-    node.run({seldom, std::vector<Message>(2'000, {0, 64 * kib})}, 8);
+    for (int i = 0; i < 200; ++i) seldom.push_back({0, bytes, base::millisecond + i * every});
+    const auto lasting = static_cast<std::size_t>(200 * every / (500 * base::microsecond));  // 64 KiB take 524 us
+    node.run({seldom, std::vector<Message>(lasting, {0, 64 * kib})}, 8);
     return node.sender(0).mean_delivery_ns();
 }
 
@@ -159,16 +149,16 @@ TEST_CASE("two and four processes that see each other reach together what one do
 }
 
 TEST_CASE("a process keeps clear of a rail that another one floods", "[sched][node][world]") {
-    const auto with = beside_a_flood(true) / 1000;
-    const auto without = beside_a_flood(false) / 1000;
+    const auto with = beside_a_flood(true, 4 * kib, 300 * base::microsecond) / 1000;
+    const auto without = beside_a_flood(false, 4 * kib, 300 * base::microsecond) / 1000;
     figure("4 KiB beside a flood, us", with, without);
     CHECK(with < 0.5 * without);
     CHECK(with < 100);  // alone: 10 us of latency and 33 us
 }
 
 TEST_CASE("a large message takes from a rail that another one floods what there is", "[sched][node][world]") {
-    const auto with = divided_beside_a_flood(true) / 1000;
-    const auto without = divided_beside_a_flood(false) / 1000;
+    const auto with = beside_a_flood(true, 256 * kib, 5 * base::millisecond) / 1000;
+    const auto without = beside_a_flood(false, 256 * kib, 5 * base::millisecond) / 1000;
     figure("256 KiB beside a flood, us", with, without);
     CHECK(with < without);
 }
