@@ -24,7 +24,8 @@ namespace {
 constexpr auto table_bytes = static_cast<off_t>(sizeof(sched::LoadTable));
 // Somebody removes the file, which takes microseconds; if it takes for ever, we do without.
 constexpr int attempts = 1000;
-// An owner: 22 bits are the kernel's own limit for process numbers, 10 tell contexts apart, 32 say when the process started.
+// An owner: 22 bits are the kernel's own limit for process numbers, 10 tell contexts apart, 32 say when the process
+// started.
 constexpr int process_shift = 42;
 constexpr int context_shift = 32;
 
@@ -59,6 +60,15 @@ bool marked(sched::LoadTable& table) noexcept {
     std::uint64_t found = 0;
     return table.mark.compare_exchange_strong(found, sched::LoadTable::railmux_table) ||
            found == sched::LoadTable::railmux_table;
+}
+
+/// Takes the file away unless others have it.
+void leave(const std::string& path, const base::FileDescriptor& file) noexcept {
+    struct stat here {};
+    struct stat there {};
+    const bool last = ::flock(file.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(file.get(), &here) == 0 &&
+                      ::stat(path.c_str(), &there) == 0 && here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+    if (last) ::unlink(path.c_str());
 }
 
 /// When the process started, in the kernel's ticks; nothing if it is not there, or dead and waited for by nobody.
@@ -120,7 +130,11 @@ base::Result<NodeTable::Map> NodeTable::map(const std::string& path, const base:
     // Under the lock nobody removes it; before, somebody may have.
     if (::fstat(file.get(), &info) != 0 || info.st_nlink == 0) return Map{};
     // All of its memory at once: it might be missing later, when a mere store would end the process.
-    if (::fallocate(file.get(), 0, 0, table_bytes) != 0) return cannot("has no room", path, errno);
+    if (::fallocate(file.get(), 0, 0, table_bytes) != 0) {
+        const auto error = cannot("has no room", path, errno);
+        leave(path, file);
+        return error;
+    }
     void* memory = ::mmap(nullptr, table_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
     if (memory == MAP_FAILED) return cannot("cannot be mapped", path, errno);
     Map mapped(static_cast<sched::LoadTable*>(memory));
@@ -129,12 +143,7 @@ base::Result<NodeTable::Map> NodeTable::map(const std::string& path, const base:
 }
 
 NodeTable::~NodeTable() {
-    if (!file_.valid()) return;
-    struct stat here {};
-    struct stat there {};
-    const bool last = ::flock(file_.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(file_.get(), &here) == 0 &&
-                      ::stat(path_.c_str(), &there) == 0 && here.st_ino == there.st_ino && here.st_dev == there.st_dev;
-    if (last) ::unlink(path_.c_str());
+    if (file_.valid()) leave(path_, file_);
 }
 
 std::uint64_t NodeTable::new_owner() {

@@ -70,6 +70,11 @@ flood 2 200 65536
 left_behind
 
 echo "no place for a table: said once by each, and all else works"
+mount -o remount,size=4k /dev/shm
+flood 2 200 65536
+says "the load of other processes of this host is not seen: " 4
+mentions "No space left on device"
+left_behind
 mount -o remount,ro /dev/shm
 flood 2 200 65536
 says "the load of other processes of this host is not seen: " 4
