@@ -11,8 +11,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <string_view>
+#include <system_error>
 
 #include "base/crypto.hpp"
 #include "base/host.hpp"
@@ -71,6 +73,26 @@ void leave(const std::string& path, const base::FileDescriptor& file) noexcept {
     if (last) ::unlink(path.c_str());
 }
 
+/// The table at that path, opened by a user who may write to it.
+base::FileDescriptor open_table(const std::string& path, int more) noexcept {
+    return base::FileDescriptor(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | more, 0600));
+}
+
+/// Takes away our other tables whose processes were all killed: as their namespaces may be gone, nobody else ever would.
+void sweep(const std::string& folder, const std::string& prefix, const std::string& own) {
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+        const auto path = at->path().string();
+        if (!path.starts_with(prefix) || path == own) continue;
+        const auto file = open_table(path, 0);
+        struct stat info {};
+        std::uint64_t mark = 0;
+        if (!file.valid() || ::fstat(file.get(), &info) != 0 || judge(path, info)) continue;
+        if (::pread(file.get(), &mark, sizeof mark, 0) != sizeof mark) continue;
+        if (mark == sched::LoadTable::railmux_table) leave(path, file);
+    }
+}
+
 /// When the process started, in the kernel's ticks; nothing if it is not there, or dead and waited for by nobody.
 struct Started {
     bool there = false;
@@ -107,9 +129,11 @@ base::Result<NodeTable> NodeTable::open(const std::string& folder) {
     if (network == 0 || processes == 0 || !started(base::process_id()).known) {
         return Error(ErrorCode::system, "/proc does not tell who this process is", "mount /proc");
     }
-    auto path = fmt::format("{}/railmux-1-{}-{}-{}", folder, ::geteuid(), network, processes);
+    const auto prefix = fmt::format("{}/railmux-1-{}-", folder, ::geteuid());
+    auto path = fmt::format("{}{}-{}", prefix, network, processes);
+    sweep(folder, prefix, path);
     for (int attempt = 0; attempt < attempts; ++attempt) {
-        base::FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
+        auto file = open_table(path, O_CREAT);
         if (!file.valid()) return cannot("cannot be opened", path, errno);
         auto mapped = map(path, file);
         if (!mapped) return mapped.error();

@@ -44,7 +44,7 @@ struct LoadTable {
     std::atomic<std::uint64_t> changes{0};           // lines taken or given back: who reads looks them through anew
     std::array<LoadLine, 1023> lines;                // 64 processes with 16 rails, or 1000 with one
 };
-static_assert(sizeof(LoadTable) == 64 * 1024);
+static_assert(sizeof(LoadTable) == 64 * 1024 && offsetof(LoadTable, mark) == 0);
 
 /// A device's number by its name, which is the same in all processes. Never 0.
 [[nodiscard]] std::uint64_t device_number(std::string_view name) noexcept;

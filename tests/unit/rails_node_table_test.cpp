@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -170,6 +171,27 @@ TEST_CASE("a file that is no table is refused, and left as it is", "[rails][node
     CHECK_THAT(refused_with(8191, table_mark), Contains("is damaged"));
     CHECK_THAT(refused_with(8193, table_mark), Contains("is damaged"));
     CHECK_THAT(refused_with(8192, table_mark + 1), Contains("does not begin as a table does"));
+}
+
+TEST_CASE("tables that killed processes left are taken away, and nothing else", "[rails][node]") {
+    const Folder folder;
+    const auto prefix = folder.path + "/railmux-1-" + std::to_string(::geteuid()) + "-";
+    const auto used = prefix + "1-1";
+    const auto left = prefix + "1-2";
+    const auto other = folder.path + "/railmux-1-x";
+    const auto no_table = prefix + "1-3";
+    fill(used, 8192, table_mark);
+    fill(left, 8192, table_mark);
+    fill(other, 8192, table_mark);
+    fill(no_table, 8192, table_mark + 1);
+    const base::FileDescriptor user(::open(used.c_str(), O_RDONLY | O_CLOEXEC));
+    REQUIRE(::flock(user.get(), LOCK_SH) == 0);
+    const auto table = folder.open();
+    CHECK(fs::exists(used));
+    CHECK_FALSE(fs::exists(left));
+    CHECK(fs::exists(other));
+    CHECK(fs::exists(no_table));
+    CHECK(fs::exists(table.path()));
 }
 
 TEST_CASE("what is in a table from before does no harm", "[rails][node]") {
