@@ -30,6 +30,7 @@ constexpr auto table = std::to_array<ParameterSpec>({
         "vft|wfq|weighted_round_robin|round_robin|fixed"},
     {"probe", choice, "", "shared", "measuring links as they come up: each one, one of a kind, or none",
         "full|shared|off"},
+    {"node.share", flag, "", "on", "count what other processes of this host have on the rails (by /dev/shm)"},
     {"thread_level", choice, "", "single", "who may call a context: one thread, one at a time, or any",
         "single|serialized|multiple"},
 

@@ -31,6 +31,7 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
     options.assessor.probe = config.text("probe") != "off";
     options.assessor.share = config.text("probe") != "full";
     options.assessor.clock = clock;
+    options.share_node = config.flag("node.share");
     options.fragment = config.number("fragment.size");
     options.patience = static_cast<base::Nanoseconds>(config.number("connect.patience"));
     options.ack_delay = static_cast<base::Nanoseconds>(config.number("ack.delay"));

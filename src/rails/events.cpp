@@ -10,8 +10,6 @@ using transports::EventKind;
 namespace {
 // What came in while nobody took the time may have been there for a while, or have woken us: it says nothing of the network.
 constexpr base::Nanoseconds not_timed = base::millisecond;
-// Without acknowledgements for so long there was no traffic.
-constexpr base::Nanoseconds pause = 10 * base::millisecond;
 }  // namespace
 
 bool RailManager::poll(base::Nanoseconds now) {
@@ -43,6 +41,7 @@ bool RailManager::poll(base::Nanoseconds now) {
         schedule(connector_.expire(now));
         connect_waiting(now);
         schedule(assessor_.next_step());
+        if (node_.take_damage()) report_damage();
         any = true;  // operations may have failed: whoever is about to sleep must look again
     }
     if (!dirty_.empty()) flush(now);
@@ -65,15 +64,6 @@ bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds no
     for (std::size_t i = 0; i < count; ++i) handle(rail, events_[i], now);
     settle(now);
     return true;
-}
-
-/// Once for all that came in together: how it was spread over several acknowledgements says nothing.
-void RailManager::settle(base::Nanoseconds now) {
-    if (!released_) return;
-    released_ = false;
-    if (now - acked_ < pause) busy_ += now - acked_;
-    acked_ = now;
-    for (auto& pace : paces_) pace.settle(now, busy_);
 }
 
 void RailManager::handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
@@ -180,9 +170,11 @@ void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& hea
     link.unacked_bytes -= bytes;
     paces_[link.rail].delivered(bytes);
     // The time of a lone frame counts only where it is known how long its acknowledgement was kept back: that of the newest
-    // one.
-    if (!frame.alone || frame.seq + 1 != header.ack || header.held >= held_longest) return;
-    const auto round_trip = now - frame.sent - header.held;
+    // one. On a rail that is only tried again it is enough to know that it was not kept back for long.
+    if (!frame.alone) return;
+    const bool newest = frame.seq + 1 == header.ack && header.held < held_longest;
+    if (!newest && !(bytes >= large_bytes && paces_[link.rail].aged(busy_))) return;
+    const auto round_trip = now - frame.sent - (newest ? header.held : 0);
     if (bytes <= small_bytes) {
         if (frame.link == acknowledged_by.slot) link.echo.heard(round_trip, now);
         return;

@@ -20,9 +20,40 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       connector_(options_.connector, rails_, links_, peers_, pool_, *this, log),
       assessor_(options_.assessor, rails_, links_, pool_, *this, log),
       paces_(rails.size()),
-      claims_(rails.size(), 0) {}
+      node_(rails.size()),
+      claims_(rails.size(), 0) {
+    if (options_.share_node) join_node();
+}
 
 RailManager::~RailManager() = default;
+
+/// Shares what is on the rails with the other processes of this node. What keeps it from that is said once; all else works.
+void RailManager::join_node() {
+    for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
+        const auto& traits = rails_[rail].traits();
+        if (!traits.shared) continue;
+        if (!node_table_) {
+            auto table = NodeTable::open();
+            if (!table) {
+                log_.warning("the load of other processes of this host is not seen: {}; {}", table.error().what(),
+                             table.error().cure());
+                return;
+            }
+            node_table_.emplace(std::move(table.value()));
+            node_.join(node_table_->table(), NodeTable::new_owner(), &NodeTable::alive);
+        }
+        if (node_.share(rail, sched::device_number(traits.name))) continue;
+        log_.warning("rail {}: its load is not shown to other processes of this host: {} is full", traits.name,
+                     node_table_->path());
+    }
+}
+
+void RailManager::report_damage() {
+    log_.warning(
+        "{} was written to by something else than railmux: what processes of this host saw of each other's load "
+        "may have been wrong for up to a second",
+        node_table_->path());
+}
 
 // --- Peers -----------------------------------------------------------------------------------------------------------
 
@@ -242,7 +273,9 @@ void RailManager::model_changed(Link& link) {
 LogGP RailManager::corrected(const Link& link) const {
     auto model = link.assessed->model;
     const auto& pace = paces_[link.rail];
+    const auto most_gap = static_cast<double>(pace.gap_limit(now_)) / sched::ticks_per_ns;
     for (auto& range : model.ranges) {
+        range.g = std::min(range.g, Nanos(most_gap));
         if (pace.per_byte() > 0) range.G.ns = static_cast<double>(pace.per_byte()) / sched::ticks_per_ns;
     }
     return model;

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -22,8 +23,10 @@
 #include "rails/connector.hpp"
 #include "rails/frame_pool.hpp"
 #include "rails/link.hpp"
+#include "rails/node_table.hpp"
 #include "rails/peer.hpp"
 #include "rails/rail_set.hpp"
+#include "sched/node_load.hpp"
 #include "sched/policy.hpp"
 
 namespace railmux::rails {
@@ -69,6 +72,7 @@ public:
         base::Nanoseconds ack_delay = 100 * base::microsecond;
         std::uint64_t fragment = 256 * 1024;  // largest piece of bulk
         std::uint32_t credit_report = 4096;   // units consumed before the peer is told without delay
+        bool share_node = true;               // see the load of other processes of this node, and show ours
     };
 
     RailManager(Options options, RailSet& rails, sched::Policy& policy, Upper& upper, base::Logger& log);
@@ -179,7 +183,6 @@ private:
     [[nodiscard]] static bool take_credit(Conversation& talk, const FrameHeader& header) noexcept;
     void hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
-    void settle(base::Nanoseconds now);
     void learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
@@ -209,9 +212,12 @@ private:
     void send_ack(Conversation& talk, base::Nanoseconds now);
     void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due);
     void run_acks(base::Nanoseconds now);
+    void settle(base::Nanoseconds now) noexcept;
     void schedule(base::Nanoseconds when) noexcept { next_deadline_ = std::min(next_deadline_, when); }
 
     // Peers (rail_manager.cpp)
+    void join_node();
+    void report_damage();
     Conversation& talk_to(std::uint32_t peer);
     void attach(Link& link, base::Nanoseconds now);
     void detach(Link& link);
@@ -267,7 +273,9 @@ private:
     base::Nanoseconds next_deadline_ = never;
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
-    std::vector<sched::Pace> paces_;                 // by rail
+    std::vector<sched::Pace> paces_;  // by rail
+    std::optional<NodeTable> node_table_;
+    sched::NodeLoad node_;                           // in it
     std::vector<std::uint64_t> claims_;              // by rail: of all conversations
     std::vector<std::uint32_t> bulk_peers_;          // that the layer above has bulk for
     std::uint32_t next_fed_ = 0;                     // whose turn it is among those

@@ -3,6 +3,7 @@
 
 #include <cassert>
 #include <limits>
+#include <utility>
 
 namespace railmux::rails {
 
@@ -13,6 +14,9 @@ namespace {
 // Acknowledge at the latest after this many frames: a sixteenth of the window keeps the sender going, and one
 // acknowledgement in 256 frames costs next to nothing.
 constexpr std::uint32_t frames_per_ack = Session::window / 16;
+
+// Without acknowledgements for so long there was no traffic.
+constexpr base::Nanoseconds pause = 10 * base::millisecond;
 
 }  // namespace
 
@@ -83,10 +87,11 @@ void RailManager::post_now(Link& link, Frame* frame) {
 void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
     const auto bytes = frame.wire_bytes();
     // A small one shows the latency of its link, a large one the rate of the rail.
-    frame.alone = bytes <= small_bytes   ? link.unacked_bytes == 0
-                  : bytes >= large_bytes ? paces_[link.rail].backlog() == 0
-                                         : false;
+    frame.alone =
+        node_.others(link.rail).backlog <= small_bytes &&
+        (bytes <= small_bytes ? link.unacked_bytes == 0 : bytes >= large_bytes && paces_[link.rail].backlog() == 0);
     paces_[link.rail].sent(bytes, now);
+    node_.sent(link.rail, bytes, now);
     link.unacked_bytes += bytes;
     if (link.state == LinkState::live) policy_.charge(peers_[link.peer].talk->candidates[link.place], bytes, now);
 }
@@ -115,17 +120,34 @@ void RailManager::uncharge(const Frame& frame) noexcept {
     assert(link.unacked_bytes >= frame.wire_bytes());
     link.unacked_bytes -= frame.wire_bytes();
     paces_[link.rail].lost(frame.wire_bytes());
+    node_.left(link.rail, paces_[link.rail].backlog(), now_);
+}
+
+/// Once for all that came in together, which has been counted as delivered: how it was spread over several
+/// acknowledgements says nothing.
+void RailManager::settle(base::Nanoseconds now) noexcept {
+    if (!std::exchange(released_, false)) return;
+    if (now - acked_ < pause) busy_ += now - acked_;
+    acked_ = now;
+    node_.look(now);
+    for (std::uint32_t rail = 0; rail < paces_.size(); ++rail) {
+        auto& pace = paces_[rail];
+        if (!pace.unsettled()) continue;
+        pace.settle(now, busy_, node_.others(rail));
+        node_.left(rail, pace.backlog(), now);
+    }
 }
 
 /// What the policy is to know of the links now.
 void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
+    node_.look(now);
     sched::Candidate* trusted = nullptr;
     auto least = std::numeric_limits<sched::Ticks>::max();
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
         auto& candidate = talk.candidates[i];
         const auto& pace = paces_[candidate.rail];
         candidate.cost = talk.costs[i];
-        candidate.backlog = pace.backlog();
+        candidate.backlog = pace.backlog() + node_.others(candidate.rail).backlog;
         candidate.silent = pace.silent(looked_);
         const Link& link = links_.at(talk.links[i]);
         candidate.recent = talk.follows && link.slot == talk.last_link;
@@ -134,9 +156,12 @@ void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
             candidate.cost.slope = std::max(measured, candidate.cost.slope + measured - candidate.cost.per_byte);
             candidate.cost.per_byte = measured;
         }
+        candidate.cost.gap = std::min(candidate.cost.gap, pace.gap_limit(now));
         const auto heard = link.echo.latency(now);
         if (heard > 0) candidate.cost.latency = heard;
         if (heard == 0 && candidate.recent) trusted = &candidate;
+        if (const auto arrived = node_.take_arrivals(candidate.rail); arrived > 0)
+            policy_.charge(candidate, arrived, now);
         least = std::min(least, candidate.cost.latency);
     }
     // The peer chose this link, and knows what we do not: it is worth trying.

@@ -1,8 +1,19 @@
 #include "sched/pace.hpp"
 
 #include <cstdlib>
+#include <utility>
 
 namespace railmux::sched {
+
+namespace {
+/// bytes * theirs / ours, where they have something: the part of a backlog that goes with `bytes` of ours. Nobody is
+/// believed to have more than 64 times as much as we have.
+std::uint64_t share_of(std::uint64_t bytes, std::uint64_t theirs, std::uint64_t ours) noexcept {
+    constexpr std::uint64_t one = 1024;
+    if (theirs == 0) return 0;
+    return bytes * (std::min(theirs, 64 * ours) * one / ours) / one;
+}
+}  // namespace
 
 void Pace::sent(std::uint64_t bytes, base::Nanoseconds now) noexcept {
     if (backlog_ == 0) {
@@ -14,12 +25,20 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now) noexcept {
     backlog_ += bytes;
 }
 
-void Pace::account(base::Nanoseconds now, base::Nanoseconds busy) noexcept {
+void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others) noexcept {
     const bool lasts =
-        static_cast<Ticks>(std::min<std::uint64_t>(backlog_, backlog_bytes)) * per_byte_ >= to_ticks(backlog_time);
+        static_cast<Ticks>(std::min<std::uint64_t>(backlog_, backlog_bytes)) * rail_.per_byte >= to_ticks(backlog_time);
     const bool backlogged = backlog_ >= backlog_bytes || lasts;
-    if (counts_ && backlogged) add(now - last_, pending_, true, busy);
+    if (counts_ && backlogged) {
+        others_ += others.gone - others_gone_;
+        // What is acknowledged is made up for at once, so that this is what we had there since the last time.
+        in_front_ += share_of(pending_, others.backlog, backlog_ + pending_);
+        add(now - last_, pending_, true);
+    }
+    others_gone_ = others.gone;
+    gap_limit_.came_through(std::exchange(pending_count_, 0), now);
     busy_bytes_ += pending_;
+    if (pending_ >= trial_bytes / 2) used_ = busy;
     pending_ = 0;
     last_ = now;
     counts_ = backlogged;
@@ -27,36 +46,45 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy) noexcept {
 
 void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds busy) noexcept {
     const auto count = static_cast<Ticks>(bytes);
+    if (aged(busy)) {  // this was the trial; that a rail is as slow as ever needs no more than one
+        const auto aged = per_byte(busy, 1);
+        rail_.windows.fill(std::max(aged, std::min(to_ticks(service) / count, slowest)));
+        rail_.per_byte = rail_.windows.front();
+        used_ = busy;
+        return;
+    }
     const bool confirms = std::abs(to_ticks(service) / count - thought) < to_ticks(look_time) / count;
-    add(confirms ? count * thought / ticks_per_ns : service, bytes, false, busy);
+    add(confirms ? count * thought / ticks_per_ns : service, bytes, false);
 }
 
-void Pace::add(base::Nanoseconds time, std::uint64_t bytes, bool sure, base::Nanoseconds busy) noexcept {
+/// A window that `counts` does so even if it is the first.
+void Pace::add(base::Nanoseconds time, std::uint64_t bytes, bool counts) noexcept {
     time_ += time;
     bytes_ += bytes;
     const bool first = window_count_ == 0;
     const bool long_enough = time_ >= (first ? first_window_time : window_time) && bytes_ >= window_bytes;
     if (!long_enough && !(first && bytes_ >= first_window_bytes)) return;
-    end_window(to_ticks(time_) / static_cast<Ticks>(bytes_), sure, busy);
+    ++window_count_;
+    const bool known = counts || window_count_ >= rail_.windows.size();
+    own_.add(window_count_, time_, bytes_, known);
+    rail_.add(window_count_, time_, bytes_ + std::min(others_, 2 * in_front_), known);
     time_ = 0;
-    bytes_ = 0;
+    bytes_ = others_ = in_front_ = 0;
 }
 
-/// A window that is `sure` counts even if it is the first.
-void Pace::end_window(Ticks rate, bool sure, base::Nanoseconds busy) noexcept {
-    rate = std::clamp<Ticks>(rate, 1, slowest);
-    if (aged(busy)) windows_.fill(per_byte(busy, rate));  // old windows should not outvote the new one
-    learnt_ = busy;
-    windows_[window_count_++ % windows_.size()] = rate;
-    if (window_count_ < windows_.size()) {
-        if (sure) per_byte_ = rate;
+void Pace::Rate::add(std::uint32_t count, base::Nanoseconds time, std::uint64_t bytes, bool known) noexcept {
+    const auto rate = std::clamp<Ticks>(to_ticks(time) / static_cast<Ticks>(bytes), 1, slowest);
+    windows[count % windows.size()] = rate;
+    if (!known) return;
+    if (count < windows.size()) {
+        per_byte = rate;
         return;
     }
-    const auto [a, b, c] = windows_;
-    per_byte_ = std::max(std::min(a, b), std::min(std::max(a, b), c));
+    const auto [a, b, c] = windows;
+    per_byte = std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
 
-void Echo::heard(base::Nanoseconds round_trip, base::Nanoseconds now) noexcept {
+void LeastOfLate::note(base::Nanoseconds value, base::Nanoseconds now) noexcept {
     if (now >= window_end_) {
         // A window longer ago than one is forgotten.
         const bool next = now < window_end_ + window;
@@ -67,7 +95,15 @@ void Echo::heard(base::Nanoseconds round_trip, base::Nanoseconds now) noexcept {
         window_end_ = now + window;
     }
     ++latest_count_;
-    latest_ = std::min(latest_, std::max<base::Nanoseconds>(round_trip, 1));
+    latest_ = std::min(latest_, value);
+}
+
+void GapLimit::came_through(std::uint32_t messages, base::Nanoseconds now) noexcept {
+    count_ += messages;
+    if (now - begin_ < window || count_ < enough) return;
+    least_.note((now - begin_) / count_, now);
+    begin_ = now;
+    count_ = 0;
 }
 
 }  // namespace railmux::sched

@@ -1,4 +1,5 @@
-// Pace: the rate at which a rail serves a backlog, from acknowledgements. Echo: the latency of a link.
+// Pace: the rate at which a rail serves a backlog, from acknowledgements, and a limit of its gap. Echo: the latency of a
+// link.
 //
 // From one acknowledgement to the next a rail that has a backlog before and after delivers as fast as it can: bytes over time
 // is its rate. Times without a backlog, or before the first acknowledgement of a busy period, are latency or the sender's own
@@ -9,6 +10,11 @@
 //
 // A large message on an idle rail shows the rate, too, by its time less the latency: that is added to the window.
 //
+// Where other processes use the rail too, what they got meanwhile counts as work of the rail, or sharing would be learnt as
+// a slow rail and then, with their backlog in front of ours, be counted twice. But it counts only as far as their backlog
+// explains it (twice that, because backlogs are seen now and then only): that we get a tenth of what they get, with as much
+// on the rail as they have, is not their doing but our peer's, or that of something on the way to it.
+//
 // Threads: one thread at a time per object.
 // Lifetime: a value.
 #pragma once
@@ -17,10 +23,57 @@
 #include <array>
 #include <cassert>
 #include <cstdint>
+#include <limits>
 
 #include "sched/ticks.hpp"
 
 namespace railmux::sched {
+
+/// What other processes have on a rail that they share with us.
+struct Others {
+    std::uint64_t backlog = 0;  // bytes
+    std::uint64_t gone = 0;     // bytes that are off the rail again; only grows
+};
+
+/// The least of what was noted in the last second or two.
+class LeastOfLate {
+public:
+    void note(base::Nanoseconds value, base::Nanoseconds now) noexcept;
+    [[nodiscard]] bool any(base::Nanoseconds now, std::uint32_t enough) const noexcept {
+        return latest_count_ + before_count_ >= enough && now < window_end_ + window;
+    }
+    [[nodiscard]] base::Nanoseconds least() const noexcept { return std::min(latest_, before_); }
+
+private:
+    static constexpr base::Nanoseconds window = base::second;
+    static constexpr base::Nanoseconds unknown = base::Nanoseconds{1} << 50;
+
+    base::Nanoseconds latest_ = unknown;  // of the window under way
+    base::Nanoseconds before_ = unknown;  // of the one before it
+    std::uint32_t latest_count_ = 0;
+    std::uint32_t before_count_ = 0;
+    base::Nanoseconds window_end_ = 0;
+};
+
+/// The gap of a rail is at most this: so many messages went over it in so little time. A probe that is disturbed, by others
+/// on the rail or on the CPU, may find a gap a thousand times too long, and then nothing is sent that would show a backlog.
+class GapLimit {
+public:
+    /// So many messages have come through since this was last called.
+    void came_through(std::uint32_t messages, base::Nanoseconds now) noexcept;
+    [[nodiscard]] Ticks limit(base::Nanoseconds now) const noexcept {
+        return least_.any(now, 1) ? to_ticks(least_.least()) : std::numeric_limits<Ticks>::max();
+    }
+
+private:
+    // Acknowledgements may come for 100 us of messages at once, and a peer may have been away: that is spread over a window.
+    static constexpr base::Nanoseconds window = base::millisecond;
+    static constexpr std::uint32_t enough = 4;
+
+    LeastOfLate least_;
+    std::uint32_t count_ = 0;
+    base::Nanoseconds begin_ = 0;
+};
 
 class Pace {
 public:
@@ -30,14 +83,16 @@ public:
     void delivered(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
         pending_ += bytes;
+        ++pending_count_;
         backlog_ -= bytes;
     }
     /// A message of `bytes`, the only one on the rail, took so long besides the latency; `thought` is the G that the policy
     /// went by. Both sides look now and then only: what differs by less than that confirms what was thought.
     void lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds busy) noexcept;
-    void settle(base::Nanoseconds now, base::Nanoseconds busy) noexcept {
-        if (pending_ > 0) account(now, busy);
+    void settle(base::Nanoseconds now, base::Nanoseconds busy, const Others& others = {}) noexcept {
+        if (pending_ > 0) account(now, busy, others);
     }
+    [[nodiscard]] bool unsettled() const noexcept { return pending_ > 0; }
     /// They never will, over this rail.
     void lost(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
@@ -50,15 +105,23 @@ public:
     [[nodiscard]] base::Nanoseconds silent(base::Nanoseconds looked) const noexcept {
         return backlog_ == 0 ? 0 : std::max<base::Nanoseconds>(looked - last_, 0);
     }
-    /// G as it was last learnt; 0 while unknown.
-    [[nodiscard]] Ticks per_byte() const noexcept { return per_byte_; }
+    /// G as it was last learnt, of the rail for all who use it; 0 while unknown.
+    [[nodiscard]] Ticks per_byte() const noexcept { return rail_.per_byte; }
     /// G to go by; 0 while unknown. `busy` is a clock that stands while there is no traffic on any rail. What others were
     /// preferred to for long is thought better and better of, as far as `prior`, until it is tried again.
     [[nodiscard]] Ticks per_byte(base::Nanoseconds busy, Ticks prior) const noexcept {
-        if (!aged(busy)) return per_byte_;
-        const auto halvings = std::min<base::Nanoseconds>((busy - learnt_) / half_life - 1, 62);
-        return std::max(per_byte_ >> halvings, std::clamp<Ticks>(prior, 1, per_byte_));
+        if (!aged(busy)) return rail_.per_byte;
+        const auto halvings = std::min<base::Nanoseconds>((busy - used_) / half_life - 1, 62);
+        return std::max(rail_.per_byte >> halvings, std::clamp<Ticks>(prior, 1, rail_.per_byte));
     }
+    /// Whether its rate is known, but from long ago: others have been preferred to it since.
+    [[nodiscard]] bool aged(base::Nanoseconds busy) const noexcept {
+        return rail_.per_byte > 0 && busy - used_ >= 2 * half_life;
+    }
+    /// What a byte of ours takes while others use the rail as they do; 0 while unknown.
+    [[nodiscard]] Ticks own_per_byte() const noexcept { return own_.per_byte; }
+    /// g is at most this.
+    [[nodiscard]] Ticks gap_limit(base::Nanoseconds now) const noexcept { return gap_limit_.limit(now); }
     /// How much may be on the rail while its rate is not known for sure: twice what is known to have gone through since it
     /// was last idle, as TCP's slow start does; little, if it is only tried again.
     [[nodiscard]] std::uint64_t allowance(base::Nanoseconds busy) const noexcept {
@@ -85,49 +148,51 @@ private:
     // A day a byte: no rate is lower.
     static constexpr Ticks slowest = to_ticks(base::Nanoseconds{86'400} * base::second) / 1024;
 
-    void account(base::Nanoseconds now, base::Nanoseconds busy) noexcept;
-    void add(base::Nanoseconds time, std::uint64_t bytes, bool sure, base::Nanoseconds busy) noexcept;
-    void end_window(Ticks rate, bool sure, base::Nanoseconds busy) noexcept;
-    [[nodiscard]] bool aged(base::Nanoseconds busy) const noexcept {
-        return per_byte_ > 0 && busy - learnt_ >= 2 * half_life;
-    }
+    void account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others) noexcept;
+    void add(base::Nanoseconds time, std::uint64_t bytes, bool counts) noexcept;
 
     std::uint64_t backlog_ = 0;
-    std::uint64_t pending_ = 0;     // delivered since the last settle
+    std::uint64_t pending_ = 0;  // delivered since the last settle
+    std::uint32_t pending_count_ = 0;
     std::uint64_t busy_bytes_ = 0;  // delivered since the rail was last idle
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     bool counts_ = false;           // from then on there has been a backlog
-    Ticks per_byte_ = 0;
-    base::Nanoseconds learnt_ = 0;  // when that was, of the busy clock
+    base::Nanoseconds used_ = 0;    // when something large last came through, of the busy clock
     base::Nanoseconds time_ = 0;    // of the window under way
     std::uint64_t bytes_ = 0;
-    std::array<Ticks, 3> windows_{};  // the last ones
+    std::uint64_t others_ = 0;       // bytes that the others got meanwhile
+    std::uint64_t in_front_ = 0;     // bytes that they should have got in turn with us, by what they had there
+    std::uint64_t others_gone_ = 0;  // as last told
     std::uint32_t window_count_ = 0;
+
+    struct Rate {
+        std::array<Ticks, 3> windows{};  // the last ones
+        Ticks per_byte = 0;              // their median
+        void add(std::uint32_t count, base::Nanoseconds time, std::uint64_t bytes, bool known) noexcept;
+    };
+    Rate rail_;
+    Rate own_;
+    GapLimit gap_limit_;
 };
 
-/// The latency of one link, from small messages that met no backlog: the least of the last second or two, because whatever
-/// else happened only added to it.
+/// The latency of one link, from small messages that met no backlog: the least of late, because whatever else happened only
+/// added to it.
 class Echo {
 public:
     /// One came back acknowledged after `round_trip`, less what it was held over there.
-    void heard(base::Nanoseconds round_trip, base::Nanoseconds now) noexcept;
+    void heard(base::Nanoseconds round_trip, base::Nanoseconds now) noexcept {
+        least_.note(std::max<base::Nanoseconds>(round_trip, 1), now);
+    }
     /// One way; 0 while unknown.
     [[nodiscard]] Ticks latency(base::Nanoseconds now) const noexcept {
-        const bool known = latest_count_ + before_count_ >= enough && now < window_end_ + window;
-        return known ? to_ticks(std::min(latest_, before_)) / 2 : 0;
+        return least_.any(now, enough) ? to_ticks(least_.least()) / 2 : 0;
     }
 
 private:
-    static constexpr base::Nanoseconds window = base::second;
     // The least of fewer may well be one that a peer was late for.
     static constexpr std::uint32_t enough = 8;
-    static constexpr base::Nanoseconds unknown = base::Nanoseconds{1} << 50;
 
-    base::Nanoseconds latest_ = unknown;  // of the window under way
-    base::Nanoseconds before_ = unknown;  // of the one before it
-    std::uint32_t latest_count_ = 0;
-    std::uint32_t before_count_ = 0;
-    base::Nanoseconds window_end_ = 0;
+    LeastOfLate least_;
 };
 
 }  // namespace railmux::sched

@@ -31,7 +31,7 @@ struct Candidate {
     std::uint32_t rail = 0;       // local rail, the same number whatever the destination
     std::uint64_t speed_bps = 0;  // link speed; 0: unknown
     Cost cost{};
-    std::uint64_t backlog = 0;     // bytes handed to this rail, for whatever destination, and not acknowledged
+    std::uint64_t backlog = 0;     // bytes handed to this rail, by whomever to whomever, and not acknowledged
     base::Nanoseconds silent = 0;  // nothing of that has been acknowledged for so long
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
     std::uint64_t claimed = 0;     // bytes that other destinations' large messages will still bring; split only
@@ -57,7 +57,7 @@ public:
     /// Whether what is left of a large message is split anew as it goes, or as it was planned at its beginning.
     [[nodiscard]] virtual bool replans() const noexcept { return false; }
 
-    /// `bytes` have been handed to the candidate's rail.
+    /// `bytes` have been handed to the candidate's rail, by us or by others.
     virtual void charge([[maybe_unused]] const Candidate& candidate, [[maybe_unused]] std::uint64_t bytes,
                         [[maybe_unused]] base::Nanoseconds now) noexcept {}
 };

@@ -131,6 +131,7 @@ struct RailTraits {
     bool ordered = false;            // rule 3
     bool local_regions = false;      // Segment::region must be filled
     bool done_is_delivered = false;  // `done` implies that the remote side has the bytes
+    bool shared = false;             // with all processes of this network namespace: they queue behind each other
     int numa_node = -1;
     std::uint64_t speed_bps = 0;  // 0: unknown
 };

@@ -130,9 +130,15 @@ TEST_CASE("a rail that others were preferred to is tried again, with little", "[
     CHECK(pace.per_byte(100 * base::second, prior) == prior);
     CHECK(pace.per_byte(100 * base::second, 2 * slow) == slow);  // a prior that is no better changes nothing
 
-    const auto [service, expected] = GENERATE_COPY(std::pair{80 * mib, slow}, std::pair{8 * mib, slow / 10});
-    for (int i = 0; i < 2; ++i) pace.lone(mib, static_cast<base::Nanoseconds>(service), prior, base::second);
-    CHECK(pace.per_byte(base::second, prior) == expected);
+    SECTION("it is as slow as ever: one trial shows it") {
+        pace.lone(16 * kib, 80 * 16 * kib, prior, base::second);
+        CHECK(pace.per_byte(base::second, prior) == slow);
+    }
+    SECTION("it has become faster") {
+        pace.lone(16 * kib, 8 * 16 * kib, prior, base::second);
+        CHECK(pace.per_byte(base::second, prior) == slow / 10);
+        CHECK(pace.allowance(base::second) >= 256 * kib);
+    }
 }
 
 TEST_CASE("what was delivered while nobody looked does not look like a rate", "[sched][pace]") {
@@ -155,4 +161,62 @@ TEST_CASE("the latency of a link is the least of enough small messages, and forg
     for (int i = 0; i < 300; ++i) echo.heard(40'000, base::second / 100 * i);
     CHECK(echo.latency(3 * base::second) == sched::to_ticks(base::Nanoseconds{20'000}));
     CHECK(echo.latency(6 * base::second) == 0);  // without news, too
+}
+
+TEST_CASE("a gap is not longer than what messages that came through took", "[sched][pace]") {
+    sched::Pace pace;
+    base::Nanoseconds now = base::second;
+    const auto messages = [&](int count, base::Nanoseconds each) {
+        for (int i = 0; i < count; ++i) {
+            pace.sent(8, now);
+            now += each;
+            pace.delivered(8);
+            pace.settle(now, now);
+        }
+    };
+    constexpr auto unlimited = std::numeric_limits<sched::Ticks>::max();
+    CHECK(pace.gap_limit(now) == unlimited);
+    messages(3, base::millisecond);
+    CHECK(pace.gap_limit(now) == unlimited);
+    messages(20, base::millisecond);
+    CHECK(pace.gap_limit(now) == sched::to_ticks(base::millisecond));
+    messages(1000, 10 * base::microsecond);
+    CHECK(pace.gap_limit(now) == sched::to_ticks(10 * base::microsecond));
+    messages(2500, base::millisecond);
+    CHECK(pace.gap_limit(now) == sched::to_ticks(base::millisecond));  // faster ones are forgotten
+    CHECK(pace.gap_limit(now + 3 * base::second) == unlimited);
+}
+
+namespace {
+
+/// G where we get 100 B of a rail each us, with 100 KB of ours and `backlog` bytes of others' on it, who get `theirs` B.
+double shared_per_byte_ns(std::uint64_t backlog, std::uint64_t theirs) {
+    sched::Pace pace;
+    sched::Others others{.backlog = backlog, .gone = 12'345};
+    base::Nanoseconds now = 0;
+    pace.sent(100'000, now);
+    for (int i = 0; i < 1000; ++i) {
+        now += 100 * base::microsecond;
+        others.gone += 100 * theirs;
+        pace.delivered(10'000);
+        pace.settle(now, now, others);
+        pace.sent(10'000, now);
+    }
+    CHECK(pace.own_per_byte() == sched::to_ticks(10.0));
+    return static_cast<double>(pace.per_byte()) / sched::ticks_per_ns;
+}
+
+}  // namespace
+
+TEST_CASE("what others get of a rail counts as its work", "[sched][pace][node]") {
+    check_near(shared_per_byte_ns(0, 0), 10, 0.01);
+    check_near(shared_per_byte_ns(100'000, 100), 5, 0.01);
+    check_near(shared_per_byte_ns(300'000, 300), 2.5, 0.01);
+}
+
+TEST_CASE("... unless their backlog does not explain that we get less", "[sched][pace][node]") {
+    // As much of theirs on the rail as of ours, and they get nine times as much: it is our peer that is slow.
+    check_near(shared_per_byte_ns(100'000, 900), 10.0 / 3, 0.01);
+    // They have nothing on it when we look.
+    check_near(shared_per_byte_ns(0, 900), 10, 0.01);
 }

@@ -22,11 +22,12 @@ struct RailSpec {
     double burst_bytes = 0;  // of a token bucket; what it lets through at once takes line_per_byte_ns
     double line_per_byte_ns = 0.8;
     base::Nanoseconds ack_hold = 100 * base::microsecond;
+    double probed_gap_ns = 0;  // as a probe that was disturbed has it; 0: the true one
 
     [[nodiscard]] Cost cost() const {
         return {.latency = to_ticks(latency_ns),
                 .slope = to_ticks(per_byte_ns),
-                .gap = to_ticks(gap_ns),
+                .gap = to_ticks(probed_gap_ns > 0 ? probed_gap_ns : gap_ns),
                 .per_byte = to_ticks(per_byte_ns)};
     }
 };

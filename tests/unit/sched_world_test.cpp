@@ -207,6 +207,17 @@ TEST_CASE("random sizes to six peers over three uneven rails", "[sched][world]")
     CHECK(random_sizes("weighted_round_robin") >= vft);
 }
 
+TEST_CASE("a gap that a disturbed probe found far too long does not last", "[sched][world]") {
+    const std::uint64_t bytes = GENERATE(64, 4096);
+    const auto time_of = [&](double probed_gap_ns) {
+        const std::vector<RailSpec> rails{{.per_byte_ns = 8, .probed_gap_ns = probed_gap_ns}, {.per_byte_ns = 80}};
+        sched::Vft policy(rails.size());
+        Sender sender(policy, rails, {{0, 1}});
+        return sender.run(std::vector<Message>(20'000, {0, bytes}), 32);
+    };
+    CHECK(time_of(2e6) < time_of(0) + 20 * base::millisecond);
+}
+
 TEST_CASE("random sizes: weighted_round_robin takes 1.15 times as long", "[sched][world][!shouldfail]") {
     // It knows the true rates here, and is within 1 % of the bound itself: nothing could be so much faster.
     CHECK(random_sizes("weighted_round_robin") / random_sizes("vft") >= 1.15);

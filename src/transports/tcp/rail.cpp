@@ -45,6 +45,7 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
                .notify = true,
                .events = true,
                .ordered = true,
+               .shared = !interface.loopback,  // whose speed is that of memory, which has no queue
                .numa_node = interface.numa_node,
                .speed_bps = interface.speed_bps};
     address_.host = host_identity();
