@@ -24,4 +24,10 @@ std::vector<std::pair<std::string, std::string>> variables(std::string_view pref
     return found;
 }
 
+std::optional<std::string> cache_folder() {
+    if (auto cache = variable("XDG_CACHE_HOME"); cache && cache->starts_with('/')) return cache;
+    if (const auto home = variable("HOME"); home && home->starts_with('/')) return *home + "/.cache";
+    return std::nullopt;
+}
+
 }  // namespace railmux::base

@@ -11,6 +11,7 @@ std::string_view to_string(ModelSource source) noexcept {
         case ModelSource::measured: return "measured";
         case ModelSource::verified: return "verified";
         case ModelSource::told: return "told";
+        case ModelSource::stored: return "stored";
     }
     return "?";
 }

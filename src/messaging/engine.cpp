@@ -30,6 +30,7 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
     options.connector.pair_limit = static_cast<base::Nanoseconds>(config.number("connect.timeout"));
     options.assessor.probe = config.text("probe") != "off";
     options.assessor.share = config.text("probe") != "full";
+    if (config.text("probe") == "cached") options.assessor.store = model::StoreOptions::read(config);
     options.assessor.clock = clock;
     options.share_node = config.flag("node.share");
     options.fragment = config.number("fragment.size");

@@ -32,14 +32,15 @@ std::string_view to_string(model::Verdict verdict) noexcept {
 
 }  // namespace
 
-Assessor::Assessor(Options options, RailSet& rails, LinkTable& links, FramePool& pool, AssessorHost& host,
-                   base::Logger& log)
-    : options_(options),
+Assessor::Assessor(Options options, RailSet& rails, LinkTable& links, const PeerTable& peers, FramePool& pool,
+                   AssessorHost& host, base::Logger& log)
+    : options_(std::move(options)),
       rails_(rails),
       links_(links),
       pool_(pool),
       host_(host),
       log_(log),
+      stored_(options_.store, rails, peers, log),
       late_(rails.size(), 0),
       spent_(rails.size()) {}
 
@@ -56,12 +57,19 @@ void Assessor::link_up(Link& link, base::Nanoseconds now) {
         timing_until_ = std::max(timing_until_, now + mirror_alert);
         return;
     }
-    model::ProbeOptions probe{.kind = model::ProbeKind::quick, .expected = link.assessed->model};
-    if (const auto* kind = options_.share ? known_kind(link) : nullptr; kind != nullptr) {
-        probe.kind = model::ProbeKind::verify;
-        probe.expected = *kind;
+    begin(link, first_probe(link), false);
+}
+
+/// Verifies what is known from an earlier run, or of a link of the same kind; else measures quickly.
+model::ProbeOptions Assessor::first_probe(Link& link) {
+    if (auto stored = stored_.find(link)) {
+        adopt(link, std::move(*stored), ModelSource::stored);  // the best guess, until it has been verified
+        return {.kind = model::ProbeKind::verify, .expected = link.assessed->model};
     }
-    begin(link, std::move(probe), false);
+    if (const auto* kind = options_.share ? known_kind(link) : nullptr; kind != nullptr) {
+        return {.kind = model::ProbeKind::verify, .expected = *kind};
+    }
+    return {.kind = model::ProbeKind::quick, .expected = link.assessed->model};
 }
 
 void Assessor::link_down(Link& link) {
@@ -276,27 +284,40 @@ void Assessor::finish(Link& link) {
         outcome.cost.bytes, outcome.lost, outcome.assessment.interrupted, probe.prober.samples().size(),
         to_text(outcome.assessment.model));
     auto model = outcome.assessment.model;
-    const bool full = probe.full;
-    const auto expected = assessed.model;
+    const auto source = probe.full ? ModelSource::measured : ModelSource::probed;
     forget_probe(link);
     switch (verdict) {
-        case model::Verdict::measured:
-            adopt(link, std::move(model), full ? ModelSource::measured : ModelSource::probed);
-            std::erase_if(kinds_,
-                          [&](const Kind& k) { return k.rail == link.rail && k.remote_rail == link.remote_rail; });
-            kinds_.push_back({link.rail, link.remote_rail, assessed.model});
-            tell_peer(link);
-            break;
-        case model::Verdict::verified:
-            adopt(link, std::move(model), ModelSource::verified);
-            tell_peer(link);
-            break;
-        case model::Verdict::disagrees:
-            begin(link, {.kind = model::ProbeKind::quick, .expected = expected}, false);
-            break;
+        case model::Verdict::measured: measured(link, std::move(model), source); break;
+        case model::Verdict::verified: verified(link, std::move(model)); break;
+        case model::Verdict::disagrees: disagreed(link); break;
         case model::Verdict::running:
         case model::Verdict::too_little: break;  // traffic will correct the guess
     }
+}
+
+void Assessor::measured(Link& link, LogGP model, ModelSource source) {
+    adopt(link, std::move(model), source);
+    const auto& known = link.assessed->model;
+    std::erase_if(kinds_, [&](const Kind& k) { return k.rail == link.rail && k.remote_rail == link.remote_rail; });
+    kinds_.push_back({link.rail, link.remote_rail, known});
+    stored_.keep(link, known);
+    tell_peer(link);
+}
+
+void Assessor::verified(Link& link, LogGP model) {
+    if (link.assessed->source == ModelSource::stored) stored_.confirm(link);
+    adopt(link, std::move(model), ModelSource::verified);
+    tell_peer(link);
+}
+
+void Assessor::disagreed(Link& link) {
+    if (link.assessed->source == ModelSource::stored) {
+        const auto& rail = rails_[link.rail];
+        log_.info("rail {}: link {} is no longer what an earlier run measured; it is measured anew", rail.traits().name,
+                  link.label);
+        adopt(link, model::prior(rail.transport, rail.traits().speed_bps), ModelSource::guess);
+    }
+    begin(link, {.kind = model::ProbeKind::quick, .expected = link.assessed->model}, false);
 }
 
 std::optional<LinkAssessment> Assessor::take_result(const Link& link) {

@@ -23,6 +23,7 @@
 #include "rails/frame_pool.hpp"
 #include "rails/link.hpp"
 #include "rails/rail_set.hpp"
+#include "rails/stored_models.hpp"
 
 namespace railmux::rails {
 
@@ -71,12 +72,14 @@ struct Assessed {
 class Assessor {
 public:
     struct Options {
-        bool probe = true;  // false: models stay guesses, corrected by traffic
-        bool share = true;  // links of one kind are only verified once one was measured
+        bool probe = true;                           // false: models stay guesses, corrected by traffic
+        bool share = true;                           // links of one kind are only verified once one was measured
+        std::optional<model::StoreOptions> store{};  // links of earlier runs are only verified, too
         base::Nanoseconds (*clock)() = &base::now_ns;
     };
 
-    Assessor(Options options, RailSet& rails, LinkTable& links, FramePool& pool, AssessorHost& host, base::Logger& log);
+    Assessor(Options options, RailSet& rails, LinkTable& links, const PeerTable& peers, FramePool& pool,
+             AssessorHost& host, base::Logger& log);
     ~Assessor();
 
     /// A link is live: it gets a first model, and a probe if it is ours to measure.
@@ -121,12 +124,16 @@ private:
     static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
 
     [[nodiscard]] std::uint64_t largest_probe(std::uint32_t rail) const noexcept;
+    [[nodiscard]] model::ProbeOptions first_probe(Link& link);
     void begin(Link& link, model::ProbeOptions options, bool full);
     bool step(Link& link, base::Nanoseconds now);
     void start_train(Probe& probe, const model::Train& train, base::Nanoseconds now);
     void send_due(Link& link, Probe& probe);
     void send_message(Link& link, Probe& probe);
     void finish(Link& link);
+    void measured(Link& link, LogGP model, ModelSource source);
+    void verified(Link& link, LogGP model);
+    void disagreed(Link& link);
     void forget_probe(Link& link);
     void end_train(Link& link, Probe& probe);
     void tell_peer(Link& link);
@@ -140,6 +147,7 @@ private:
     FramePool& pool_;
     AssessorHost& host_;
     base::Logger& log_;
+    StoredModels stored_;
 
     std::vector<std::uint32_t> probed_;  // links with a probe
     bool stopped_ = false;

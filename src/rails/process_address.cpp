@@ -30,7 +30,7 @@ std::vector<std::byte> ProcessAddress::encode() const {
     out.write(wire_version).write(instance).write(rank).write(pid).text(host.substr(0, max_host));
     out.write(static_cast<std::uint8_t>(rails.size()));
     for (const auto& rail : rails) {
-        out.write(rail.rail).text(rail.transport);
+        out.write(rail.rail).text(rail.transport).write(rail.identity);
         out.write(static_cast<std::uint16_t>(rail.address.size())).append(rail.address);
     }
     return std::move(out).take();
@@ -51,6 +51,7 @@ std::optional<ProcessAddress> ProcessAddress::parse(std::span<const std::byte> b
         RailAddress rail;
         rail.rail = in.read<std::uint8_t>();
         rail.transport = in.text(max_transport);
+        rail.identity = in.read<std::uint64_t>();
         const std::size_t length = in.read<std::uint16_t>();
         if (length > max_rail_address) return std::nullopt;
         const auto part = in.take(length);

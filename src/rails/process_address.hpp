@@ -20,11 +20,12 @@ inline constexpr std::uint16_t wire_version = 1;
 
 inline constexpr std::uint32_t no_rank = ~std::uint32_t{0};
 inline constexpr std::size_t max_rails = 64;              // of one process, on the wire; a rail number fits one byte
-inline constexpr std::size_t max_process_address = 4096;  // bytes, encoded
+inline constexpr std::size_t max_process_address = 8192;  // bytes, encoded; 64 tcp rails are half of it
 
 struct RailAddress {
-    std::uint8_t rail = 0;  // the process's own number for it
-    std::string transport;  // rails of different transports never reach each other
+    std::uint8_t rail = 0;       // the process's own number for it
+    std::string transport;       // rails of different transports never reach each other
+    std::uint64_t identity = 0;  // rail_identity.hpp; 0: it cannot be told again
     std::vector<std::byte> address;
 };
 

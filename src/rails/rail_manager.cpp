@@ -18,7 +18,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       log_(log),
       links_(rails.size()),
       connector_(options_.connector, rails_, links_, peers_, pool_, *this, log),
-      assessor_(options_.assessor, rails_, links_, pool_, *this, log),
+      assessor_(options_.assessor, rails_, links_, peers_, pool_, *this, log),
       paces_(rails.size()),
       node_(rails.size()),
       claims_(rails.size(), 0) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "rails/rail_identity.hpp"
 
 namespace railmux::rails {
 
@@ -23,7 +24,7 @@ void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> de
 }
 
 RailSet::RailSet(Transports transports, const base::Selector& selected, base::Logger& log)
-    : transports_(std::move(transports)) {
+    : machine_(machine_identity()), transports_(std::move(transports)) {
     std::vector<RailInfo> all;
     std::vector<transports::Transport*> owners;
     for (const auto& transport : transports_) {
@@ -54,6 +55,7 @@ void RailSet::open(transports::Transport& transport, RailInfo device, base::Logg
     try {
         LocalRail local{transport.open(device), std::string(transport.name()), device, {}};
         const auto& traits = local.traits();
+        local.identity = rail_identity(machine_, traits);
         // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
         if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {
             throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one");
@@ -83,7 +85,8 @@ std::vector<RailAddress> RailSet::addresses() const {
     std::vector<RailAddress> all;
     for (std::size_t i = 0; i < rails_.size(); ++i) {
         const auto address = rails_[i].rail->address();
-        all.push_back({static_cast<std::uint8_t>(i), rails_[i].transport, {address.begin(), address.end()}});
+        all.push_back(
+            {static_cast<std::uint8_t>(i), rails_[i].transport, rails_[i].identity, {address.begin(), address.end()}});
     }
     return all;
 }

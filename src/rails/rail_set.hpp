@@ -21,6 +21,7 @@ struct LocalRail {
     std::string transport;
     RailInfo info;
     std::string told_cure;  // of being merged with another; logged once
+    std::uint64_t identity = 0;  // rail_identity.hpp
     bool up = true;
 
     [[nodiscard]] const transports::RailTraits& traits() const noexcept { return rail->traits(); }
@@ -47,6 +48,8 @@ public:
 
 private:
     void open(transports::Transport& transport, RailInfo device, base::Logger& log);
+
+    std::string machine_;
 
     Transports transports_;
     std::vector<LocalRail> rails_;

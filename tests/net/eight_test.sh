@@ -62,7 +62,7 @@ echo "$*" >>"${0%/bin/ssh}/ssh.calls"
 while [ "$1" = -o ]; do shift 2; done
 host=$1
 shift
-exec ip netns exec "$host" env -i PATH="$PATH" HOME=/ "${LOGIN_SHELL:-sh}" -c "$*"
+exec ip netns exec "$host" env -i PATH="$PATH" HOME="${0%/bin/ssh}" "${LOGIN_SHELL:-sh}" -c "$*"
 SSH
 chmod +x "$work/bin/ssh"
 over_ssh() {

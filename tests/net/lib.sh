@@ -9,6 +9,7 @@ rig=$net/../../scripts/rig
 # shellcheck disable=SC2034  # used by the tests
 railmux=$build/src/tools/railmux
 work=$(mktemp -d)
+export XDG_CACHE_HOME=$work/cache  # no test finds what another measured
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
 
 fail() {

@@ -34,9 +34,11 @@ std::optional<Address> parse_address(std::span<const std::byte> bytes) {
     return address;
 }
 
-RailTraits traits_of(const RailOptions& options) {
+RailTraits traits_of(const Device& device) {
+    const auto& options = device.options;
     RailTraits traits;
     traits.name = "sim:" + options.device;
+    traits.identity = device.name + " on " + options.network;
     traits.max_frame = options.max_frame;
     traits.max_hello = options.max_hello;
     traits.max_reply = options.max_reply;
@@ -57,7 +59,7 @@ RailTraits traits_of(const RailOptions& options) {
 
 SimRail::SimRail(Core& core, std::uint32_t device) : core_(core), device_(device) {
     auto& own = core_.device(device);
-    traits_ = traits_of(own.options);
+    traits_ = traits_of(own);
     own.rail = this;
     ++own.incarnation;
     address_ = write_address({core_.seed(), device, own.incarnation});

@@ -19,6 +19,12 @@ void add_to_epoll(int epoll, int descriptor, std::uint32_t tag, std::uint32_t wh
     ::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 
+std::string identity_of(const Interface& interface, std::span<const Endpoint> endpoints) {
+    auto text = interface.kind;
+    for (const auto& endpoint : endpoints) text += " " + endpoint.host() + "/" + std::to_string(endpoint.prefix);
+    return text;
+}
+
 }  // namespace
 
 Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoint> endpoints,
@@ -35,6 +41,7 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
                     "raise the limit of open files (ulimit -n)");
     }
     traits_ = {.name = std::move(name),
+               .identity = identity_of(interface, endpoints),
                .max_frame = max_frame,
                .max_hello = 64,
                .max_reply = Greeting::max_body,
