@@ -23,7 +23,8 @@ enum class ModelSource : std::uint8_t {
     measured,  // measured in full by Context::assess
     verified,  // of a link of the same kind, or of an earlier run, and found to hold here
     told,      // measured by the other side
-    stored,    // of an earlier run, and not verified yet
+    stored,    // of an earlier run, and not verified so far
+    shared,    // of a link of the same kind, and not verified so far
 };
 
 [[nodiscard]] std::string_view to_string(ModelSource source) noexcept;

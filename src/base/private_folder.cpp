@@ -116,8 +116,8 @@ Result<Nanoseconds> PrivateFolder::replace(const std::string& name, const std::s
     if (!folder_.valid()) return trouble(name, ENOENT);
     // By chance, not by process number: processes of several machines may share the folder.
     const auto part = fmt::format("{}{:016x}", part_prefix, random_u64());
-    FileDescriptor file(::openat(folder_.get(), part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                                 S_IRUSR | S_IWUSR));
+    FileDescriptor file(
+        ::openat(folder_.get(), part.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR));
     if (!file.valid()) return trouble(part, errno);
     struct stat status {};
     const bool placed = write_all(file.get(), content) && ::fstat(file.get(), &status) == 0 &&

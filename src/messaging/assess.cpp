@@ -12,6 +12,7 @@ std::string_view to_string(ModelSource source) noexcept {
         case ModelSource::verified: return "verified";
         case ModelSource::told: return "told";
         case ModelSource::stored: return "stored";
+        case ModelSource::shared: return "shared";
     }
     return "?";
 }

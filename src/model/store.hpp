@@ -12,6 +12,8 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <railmux/config.hpp>
 #include <railmux/loggp.hpp>
@@ -37,24 +39,32 @@ struct StoreOptions {
 class Store {
 public:
     Store(StoreOptions options, base::Logger& log);
+    /// Where models were kept, old ones go and the oldest of too many.
+    ~Store();
+    Store(const Store&) = delete;
+    Store& operator=(const Store&) = delete;
 
     [[nodiscard]] std::optional<LogGP> find(const StoreKey& key) noexcept;
-    /// In place of what was known of this key.
-    void keep(const StoreKey& key, const LogGP& model) noexcept;
+    /// In place of what was known of this key. `link` is for people.
+    void keep(const StoreKey& key, std::string_view link, const LogGP& model) noexcept;
     /// What find gave has been found to hold: it counts as new.
     void confirm(const StoreKey& key) noexcept;
 
+    struct Kept {
+        StoreEntry entry;
+        base::Nanoseconds written = 0;  // or confirmed, by the file system's clock
+    };
     struct Content {
-        std::size_t models = 0;  // of all versions
-        std::uint64_t bytes = 0;
+        std::vector<Kept> models;  // of all versions, in no order
+        std::size_t refused = 0;   // files that are none
     };
     /// Throw the Error of PrivateFolder::open.
     [[nodiscard]] Content content() const;
-    /// Removes all models; how many.
+    /// Removes all of them; how many.
     std::size_t clear();
 
 private:
-    void prune(const base::PrivateFolder& folder, base::Nanoseconds now) const;
+    void prune() noexcept;
     void refuse(const base::PrivateFolder& folder, const std::string& name, const Error& error);
     void unusable(const Error& error);
 
@@ -62,7 +72,7 @@ private:
     base::Logger& log_;
     std::set<std::string> refused_;  // files that were reported
     bool reported_ = false;          // that the folder cannot be used
-    std::uint32_t kept_ = 0;
+    base::Nanoseconds newest_ = 0;   // when the last one was written
 };
 
 }  // namespace railmux::model

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 #include <span>
 
@@ -24,8 +25,8 @@ std::string digest(std::string_view text) {
     return base::to_hex(std::span(whole).first(digest_digits / 2));
 }
 
-std::string head_of(const StoreKey& key, std::string_view version) {
-    return fmt::format("{}version {}\nlocal {:016x}\nremote {:016x}\n", format_line, version, key.local, key.remote);
+std::string key_lines(const StoreKey& key, std::string_view version) {
+    return fmt::format("version {}\nlocal {:016x}\nremote {:016x}\n", version, key.local, key.remote);
 }
 
 Error refused(const std::string& why) { return {ErrorCode::invalid_argument, why}; }
@@ -41,6 +42,41 @@ std::optional<std::string_view> undamaged(std::string_view text) {
     return body;
 }
 
+/// The lines of an entry, taken off its front one after the other.
+class Lines {
+public:
+    explicit Lines(std::string_view text) : left_(text) {}
+
+    /// What follows the word and a blank on the next line; throws Error(invalid_argument) when that is another one.
+    std::string_view value(std::string_view word) {
+        const auto end = left_.find('\n');
+        const auto line = left_.substr(0, end);
+        if (end == left_.npos || !line.starts_with(word) || line.substr(word.size(), 1) != " ") {
+            throw refused(fmt::format("it has no {} where it should", word));
+        }
+        left_.remove_prefix(end + 1);
+        return line.substr(word.size() + 1);
+    }
+    std::uint64_t identity(std::string_view word) {
+        const auto digits = value(word);
+        std::uint64_t number = 0;
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
+        if (error != std::errc{} || end != digits.data() + digits.size()) {
+            throw refused(fmt::format("its {} is not a number", word));
+        }
+        return number;
+    }
+    std::string name(std::string_view word) {
+        const auto text = value(word);
+        if (StoreEntry::for_people(text) != text) throw refused(fmt::format("its {} is no name", word));
+        return std::string(text);
+    }
+    [[nodiscard]] std::string_view rest() const noexcept { return left_; }
+
+private:
+    std::string_view left_;
+};
+
 }  // namespace
 
 std::string with_checksum(std::string body) {
@@ -48,32 +84,43 @@ std::string with_checksum(std::string body) {
     return std::move(body) + std::string(checksum_word) + sum + "\n";
 }
 
-std::string StoreEntry::text() const { return with_checksum(head_of(key, version) + to_text(model)); }
+std::string StoreEntry::text() const {
+    return with_checksum(fmt::format("{}{}link {}\n{}", format_line, key_lines(key, version), link, to_text(model)));
+}
 
-base::Result<StoreEntry> StoreEntry::parse(std::string_view text, const StoreKey& key, std::string_view version) {
+base::Result<StoreEntry> StoreEntry::parse(std::string_view text) try {
     if (text.size() > max_bytes) return refused("it is too long");
     const auto body = undamaged(text);
     if (!body) return refused("it is damaged, or no model at all");
     if (!body->starts_with(format_line)) return refused("it has another format");
-    const auto head = head_of(key, version);
-    if (!body->starts_with(head)) return refused("it is of other rails, or of another version of railmux");
-    try {
-        StoreEntry entry{key, std::string(version), loggp_from_text(body->substr(head.size()))};
-        if (entry.text() != text) return refused("it is not as railmux writes it");
-        return entry;
-    } catch (const Error& error) {
-        return refused(error.what());
-    }
+    Lines lines(body->substr(format_line.size()));
+    StoreEntry entry;
+    entry.version = lines.name("version");
+    entry.key.local = lines.identity("local");
+    entry.key.remote = lines.identity("remote");
+    entry.link = lines.name("link");
+    entry.model = loggp_from_text(lines.rest());
+    if (entry.text() != text) return refused("it is not as railmux writes it");
+    return entry;
+} catch (const Error& error) {
+    return error;
 }
 
 std::string StoreEntry::file_name(const StoreKey& key, std::string_view version) {
-    return digest(head_of(key, version)) + std::string(suffix);
+    return digest(key_lines(key, version)) + std::string(suffix);
 }
 
 bool StoreEntry::is_file_name(std::string_view name) noexcept {
     const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
     return name.size() == digest_digits + suffix.size() && name.ends_with(suffix) &&
            std::all_of(name.begin(), name.begin() + digest_digits, is_digit);
+}
+
+std::string StoreEntry::for_people(std::string_view text) {
+    std::string name(text.substr(0, max_name));
+    std::ranges::replace_if(
+        name, [](char c) { return c < ' ' || c > '~'; }, '?');
+    return name;
 }
 
 }  // namespace railmux::model

@@ -19,17 +19,6 @@ constexpr base::Nanoseconds mirror_alert = 5 * base::millisecond;
 // Bytes waiting on a link beyond which a probe is not answered: four of the largest answers.
 constexpr std::uint64_t most_queued = 4 * FramePool::largest;
 
-std::string_view to_string(model::Verdict verdict) noexcept {
-    switch (verdict) {
-        case model::Verdict::running: return "unfinished";
-        case model::Verdict::measured: return "measured";
-        case model::Verdict::verified: return "verified";
-        case model::Verdict::disagrees: return "disagrees";
-        case model::Verdict::too_little: return "saw too little";
-    }
-    return "?";
-}
-
 }  // namespace
 
 Assessor::Assessor(Options options, RailSet& rails, LinkTable& links, const PeerTable& peers, FramePool& pool,
@@ -57,19 +46,7 @@ void Assessor::link_up(Link& link, base::Nanoseconds now) {
         timing_until_ = std::max(timing_until_, now + mirror_alert);
         return;
     }
-    begin(link, first_probe(link), false);
-}
-
-/// Verifies what is known from an earlier run, or of a link of the same kind; else measures quickly.
-model::ProbeOptions Assessor::first_probe(Link& link) {
-    if (auto stored = stored_.find(link)) {
-        adopt(link, std::move(*stored), ModelSource::stored);  // the best guess, until it has been verified
-        return {.kind = model::ProbeKind::verify, .expected = link.assessed->model};
-    }
-    if (const auto* kind = options_.share ? known_kind(link) : nullptr; kind != nullptr) {
-        return {.kind = model::ProbeKind::verify, .expected = *kind};
-    }
-    return {.kind = model::ProbeKind::quick, .expected = link.assessed->model};
+    fresh_.push_back(link.slot);
 }
 
 void Assessor::link_down(Link& link) {
@@ -77,13 +54,6 @@ void Assessor::link_down(Link& link) {
     forget_probe(link);
     std::erase_if(results_, [&](const Result& r) { return r.rail == link.rail && r.link == link.id; });
     link.assessed.reset();
-}
-
-const LogGP* Assessor::known_kind(const Link& link) const noexcept {
-    for (const auto& kind : kinds_) {
-        if (kind.rail == link.rail && kind.remote_rail == link.remote_rail) return &kind.model;
-    }
-    return nullptr;
 }
 
 std::uint64_t Assessor::largest_probe(std::uint32_t rail) const noexcept {
@@ -115,13 +85,16 @@ void Assessor::abandon(Link& link) {
 
 void Assessor::stop() {
     stopped_ = true;
+    fresh_.clear();
     while (!probed_.empty()) forget_probe(links_.at(probed_.back()));
 }
 
 void Assessor::stop(std::uint32_t peer) {
+    const auto of_peer = [&](std::uint32_t slot) { return links_.at(slot).peer == peer; };
+    std::erase_if(fresh_, of_peer);
     const auto probed = probed_;
     for (const auto slot : probed) {
-        if (links_.at(slot).peer == peer) forget_probe(links_.at(slot));
+        if (of_peer(slot)) forget_probe(links_.at(slot));
     }
 }
 
@@ -134,6 +107,7 @@ void Assessor::end_train(Link& link, Probe& probe) {
 }
 
 void Assessor::forget_probe(Link& link) {
+    std::erase(fresh_, link.slot);
     if (link.assessed->probe == nullptr) return;
     end_train(link, *link.assessed->probe);
     link.assessed->probe.reset();
@@ -143,8 +117,8 @@ void Assessor::forget_probe(Link& link) {
 // --- Measuring -------------------------------------------------------------------------------------------------------
 
 bool Assessor::step(base::Nanoseconds now) {
-    bool any = false;
     next_step_ = never;
+    bool any = begin_first_probe();
     for (std::size_t i = 0; i < probed_.size(); ++i) any = step(links_.at(probed_[i]), now) || any;
     return any;
 }
@@ -252,96 +226,6 @@ bool Assessor::on_reply(Link& link, std::span<const std::byte> body, const Look&
     return true;
 }
 
-void Assessor::finish(Link& link) {
-    auto& assessed = *link.assessed;
-    auto& probe = *assessed.probe;
-    const auto& outcome = probe.prober.outcome();
-    auto& spent = spent_[link.rail];
-    spent.messages += outcome.cost.messages;
-    spent.bytes += outcome.cost.bytes;
-    spent.cpu += std::chrono::nanoseconds(outcome.cost.cpu);
-    if (probe.full) {
-        LinkAssessment result{
-            .spent = {outcome.cost.messages, outcome.cost.bytes, std::chrono::nanoseconds(outcome.cost.cpu)},
-            .took = std::chrono::nanoseconds(outcome.took)};
-        for (const auto& s : probe.prober.samples()) {
-            result.points.push_back(
-                {.n = s.train.n,
-                 .bytes = s.train.bytes,
-                 .delay = Nanos(s.train.n > 1 ? static_cast<double>(s.idle) / (s.train.n - 1) : 0.0),
-                 .prtt = Nanos(s.prtt()),
-                 .held = Nanos(static_cast<double>(s.mirror_held)),
-                 .send_cpu = Nanos(static_cast<double>(s.send_cpu)),
-                 .late = s.train.late_look > 0,
-                 .interrupted = s.interrupted()});
-        }
-        results_.push_back({link.id, link.rail, std::move(result)});
-    }
-    const auto verdict = outcome.verdict;
-    log_.debug(
-        "rail {}: link {}: probe {} after {} us: {} messages, {} bytes, {} lost, {} of {} samples interrupted\n{}",
-        rails_[link.rail].traits().name, link.label, to_string(verdict), outcome.took / 1000, outcome.cost.messages,
-        outcome.cost.bytes, outcome.lost, outcome.assessment.interrupted, probe.prober.samples().size(),
-        to_text(outcome.assessment.model));
-    auto model = outcome.assessment.model;
-    const auto source = probe.full ? ModelSource::measured : ModelSource::probed;
-    forget_probe(link);
-    switch (verdict) {
-        case model::Verdict::measured: measured(link, std::move(model), source); break;
-        case model::Verdict::verified: verified(link, std::move(model)); break;
-        case model::Verdict::disagrees: disagreed(link); break;
-        case model::Verdict::running:
-        case model::Verdict::too_little: break;  // traffic will correct the guess
-    }
-}
-
-void Assessor::measured(Link& link, LogGP model, ModelSource source) {
-    adopt(link, std::move(model), source);
-    const auto& known = link.assessed->model;
-    std::erase_if(kinds_, [&](const Kind& k) { return k.rail == link.rail && k.remote_rail == link.remote_rail; });
-    kinds_.push_back({link.rail, link.remote_rail, known});
-    stored_.keep(link, known);
-    tell_peer(link);
-}
-
-void Assessor::verified(Link& link, LogGP model) {
-    if (link.assessed->source == ModelSource::stored) stored_.confirm(link);
-    adopt(link, std::move(model), ModelSource::verified);
-    tell_peer(link);
-}
-
-void Assessor::disagreed(Link& link) {
-    if (link.assessed->source == ModelSource::stored) {
-        const auto& rail = rails_[link.rail];
-        log_.info("rail {}: link {} is no longer what an earlier run measured; it is measured anew", rail.traits().name,
-                  link.label);
-        adopt(link, model::prior(rail.transport, rail.traits().speed_bps), ModelSource::guess);
-    }
-    begin(link, {.kind = model::ProbeKind::quick, .expected = link.assessed->model}, false);
-}
-
-std::optional<LinkAssessment> Assessor::take_result(const Link& link) {
-    const auto found =
-        std::ranges::find_if(results_, [&](const Result& r) { return r.rail == link.rail && r.link == link.id; });
-    if (found == results_.end()) return std::nullopt;
-    auto result = std::move(found->assessment);
-    results_.erase(found);
-    return result;
-}
-
-void Assessor::adopt(Link& link, LogGP model, ModelSource source) {
-    auto& assessed = *link.assessed;
-    assessed.model = std::move(model);
-    assessed.source = source;
-    host_.model_changed(link);
-}
-
-void Assessor::tell_peer(Link& link) {
-    const auto text = to_text(link.assessed->model);
-    if (text.size() > largest_probe(link.rail)) return;
-    host_.post_now(link, frame(FrameType::model, std::as_bytes(std::span(text)), 0));
-}
-
 // --- Being measured --------------------------------------------------------------------------------------------------
 
 bool Assessor::on_probe(Link& link, std::span<const std::byte> body, const Look& look) {
@@ -357,16 +241,6 @@ bool Assessor::on_probe(Link& link, std::span<const std::byte> body, const Look&
     const auto head = model::encode(mirror.reply(options_.clock()));  // as late as can be
     std::copy(head.begin(), head.end(), answer->data() + FrameHeader::size);
     host_.post_now(link, answer);
-    return true;
-}
-
-bool Assessor::on_model(Link& link, std::span<const std::byte> body) {
-    if (link.assessed == nullptr) return true;
-    try {
-        adopt(link, loggp_from_text({reinterpret_cast<const char*>(body.data()), body.size()}), ModelSource::told);
-    } catch (const Error&) {
-        return false;
-    }
     return true;
 }
 

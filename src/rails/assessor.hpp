@@ -92,7 +92,7 @@ public:
     [[nodiscard]] bool timing(base::Nanoseconds now) const noexcept { return awaiting_ > 0 || now < timing_until_; }
     /// Where that comes in.
     [[nodiscard]] std::uint32_t timed_rail() const noexcept { return timed_rail_; }
-    [[nodiscard]] bool working() const noexcept { return !probed_.empty(); }
+    [[nodiscard]] bool working() const noexcept { return !probed_.empty() || !fresh_.empty(); }
     /// When step wants to be called though nothing comes in.
     [[nodiscard]] base::Nanoseconds next_step() const noexcept { return probed_.empty() ? never : next_step_; }
     /// Whether `rail` may be looked at now; a late look at a reply is being waited for otherwise.
@@ -124,6 +124,7 @@ private:
     static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
 
     [[nodiscard]] std::uint64_t largest_probe(std::uint32_t rail) const noexcept;
+    bool begin_first_probe();
     [[nodiscard]] model::ProbeOptions first_probe(Link& link);
     void begin(Link& link, model::ProbeOptions options, bool full);
     bool step(Link& link, base::Nanoseconds now);
@@ -139,6 +140,7 @@ private:
     void tell_peer(Link& link);
     void adopt(Link& link, LogGP model, ModelSource source);
     [[nodiscard]] const LogGP* known_kind(const Link& link) const noexcept;
+    void learn_kind(const Link& link);
     [[nodiscard]] Frame* frame(FrameType type, std::span<const std::byte> head, std::uint64_t payload);
 
     Options options_;
@@ -149,6 +151,7 @@ private:
     base::Logger& log_;
     StoredModels stored_;
 
+    std::vector<std::uint32_t> fresh_;   // links that have come up, and whose first probe has not begun
     std::vector<std::uint32_t> probed_;  // links with a probe
     bool stopped_ = false;
     base::Nanoseconds next_step_ = never;

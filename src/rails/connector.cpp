@@ -13,6 +13,8 @@ namespace {
 // Pairs tried at once from one rail: enough to get past a few unreachable addresses within one time limit, few enough that
 // two nodes with eight rails each do not open 64 connections.
 constexpr std::uint32_t pairs_per_rail = 4;
+// Silence for less says nothing: the other process may just not have run.
+constexpr base::Nanoseconds telling = 100 * base::millisecond;
 
 ErrorCode code_of(Verdict verdict) noexcept {
     switch (verdict) {
@@ -360,11 +362,14 @@ void Connector::disconnect(Link& link, base::Nanoseconds now) {
 
 void Connector::give_up_pair(Link& link, base::Nanoseconds now) {
     const auto waited = std::min(now - link.since, options_.pair_limit);
+    // Given up with the peer, soon after it was tried again.
+    const bool early = waited < std::min(telling, options_.pair_limit);
     link.state = LinkState::closing;
     rails_[link.rail].rail->disconnect(link.id);
-    pair_failed(link, ErrorCode::unreachable,
-                fmt::format("no answer within {} ms; does a firewall drop its packets?", waited / base::millisecond),
-                now);
+    const auto cause =
+        early ? "no answer yet when connect.patience was over"
+              : fmt::format("no answer within {} ms; does a firewall drop its packets?", waited / base::millisecond);
+    pair_failed(link, ErrorCode::unreachable, cause, now);
 }
 
 void Connector::abandon(std::uint32_t peer, base::Nanoseconds now) {

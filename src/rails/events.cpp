@@ -38,8 +38,8 @@ bool RailManager::poll(base::Nanoseconds now) {
     if (now >= next_deadline_) {
         next_deadline_ = never;
         run_acks(now);
-        schedule(connector_.expire(now));
         connect_waiting(now);
+        schedule(connector_.expire(now));  // of what has just begun, too
         schedule(assessor_.next_step());
         if (node_.take_damage()) report_damage();
         any = true;  // operations may have failed: whoever is about to sleep must look again

@@ -13,7 +13,8 @@ namespace railmux::rails {
 
 std::string machine_identity() {
     std::string id;
-    std::ifstream("/etc/machine-id") >> id;  // machine-id(5): must not leave the machine but hashed; none in some containers
+    std::ifstream("/etc/machine-id") >>
+        id;  // machine-id(5): must not leave the machine but hashed; none in some containers
     return fmt::format("{}\n{}", base::host_name(), id);
 }
 

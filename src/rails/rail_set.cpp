@@ -24,7 +24,8 @@ void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> de
 }
 
 RailSet::RailSet(Transports transports, const base::Selector& selected, base::Logger& log)
-    : machine_(machine_identity()), transports_(std::move(transports)) {
+    : transports_(std::move(transports)) {
+    const auto machine = machine_identity();
     std::vector<RailInfo> all;
     std::vector<transports::Transport*> owners;
     for (const auto& transport : transports_) {
@@ -32,7 +33,7 @@ RailSet::RailSet(Transports transports, const base::Selector& selected, base::Lo
         owners.resize(all.size(), transport.get());
     }
     refuse_unknown(selected, all);
-    for (std::size_t i = 0; i < all.size(); ++i) open(*owners[i], std::move(all[i]), log);
+    for (std::size_t i = 0; i < all.size(); ++i) open(*owners[i], std::move(all[i]), machine, log);
     if (rails_.empty()) {
         std::string reasons;
         for (const auto& device : unusable_) reasons += "\n  " + device.name + ": " + device.reason;
@@ -41,7 +42,7 @@ RailSet::RailSet(Transports transports, const base::Selector& selected, base::Lo
     }
 }
 
-void RailSet::open(transports::Transport& transport, RailInfo device, base::Logger& log) {
+void RailSet::open(transports::Transport& transport, RailInfo device, const std::string& machine, base::Logger& log) {
     if (!device.usable) {
         unusable_.push_back(std::move(device));
         return;
@@ -55,7 +56,7 @@ void RailSet::open(transports::Transport& transport, RailInfo device, base::Logg
     try {
         LocalRail local{transport.open(device), std::string(transport.name()), device, {}};
         const auto& traits = local.traits();
-        local.identity = rail_identity(machine_, traits);
+        local.identity = rail_identity(machine, traits);
         // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
         if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {
             throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one");

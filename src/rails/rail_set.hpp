@@ -47,9 +47,7 @@ public:
     [[nodiscard]] std::vector<RailAddress> addresses() const;
 
 private:
-    void open(transports::Transport& transport, RailInfo device, base::Logger& log);
-
-    std::string machine_;
+    void open(transports::Transport& transport, RailInfo device, const std::string& machine, base::Logger& log);
 
     Transports transports_;
     std::vector<LocalRail> rails_;

@@ -5,6 +5,7 @@
 
 #include "bootstrap/endpoint.hpp"
 #include "engine/pair.hpp"
+#include "engine/sim_pair.hpp"
 
 using namespace railmux;
 using test::Pair;
@@ -41,6 +42,23 @@ TEST_CASE("operations fail with the reason when a peer cannot be reached", "[eng
     const auto status = a.wait(send);
     CHECK(status.code == ErrorCode::unreachable);
     CHECK(a.failure(peer).find("refused") != std::string::npos);
+}
+
+TEST_CASE("a silent peer is not called behind a firewall after having been tried for a moment", "[engine]") {
+    test::SimHosts hosts;
+    hosts.settings = {{"connect.timeout", "95ms"}, {"connect.patience", "120ms"}};
+    for (const char* host : {"s", "t"}) hosts.fabric.add_rail(host, {});
+    const auto s = hosts.start("s", "vft");
+    const auto silent = hosts.start("t", "vft");
+    const auto peer = s->add_peer(silent->address());
+    const auto data = pattern(8);
+    const ConstBuffer out(data);
+    auto send = s->isend(peer, 1, {&out, 1}, nullptr);
+    hosts.until({s.get()}, [&] { return s->test(send).has_value(); });
+    const auto why = s->failure(peer);  // tried for 95 ms, and again 20 ms later, for the last 5
+    CHECK_THAT(why, Catch::Contains("no answer within 95 ms; does a firewall"));
+    CHECK_THAT(why, Catch::Contains("no answer yet when connect.patience was over"));
+    CHECK_THAT(why, !Catch::Contains("within 0 ms") && !Catch::Contains("within 5 ms"));
 }
 
 TEST_CASE("who sleeps until a peer is given up wakes up when it is", "[engine]") {

@@ -63,6 +63,7 @@ public:
         Config config;
         // Nobody progresses the other side while one is destroyed: no waiting for goodbyes.
         config.set("policy", policy).set("progress", "poll").set("close.timeout", "0s").set("log", "off");
+        for (const auto& [name, value] : settings) config.set(name, value);
         messaging::Engine::Parts parts;
         auto faulty = std::make_unique<FaultyTransport>(sim::make_transport(fabric, host), host, plans_);
         if (rails != nullptr) *rails = faulty.get();
@@ -82,12 +83,14 @@ public:
             for (auto* engine : engines) any = engine->progress() || any;
             if (any) continue;
             const auto next = fabric.next_event();
-            fabric.advance_to(std::min(next.value_or(fabric.now() + 50'000), fabric.now() + 50'000));
+            fabric.advance_to(std::min(next.value_or(fabric.now() + look_each), fabric.now() + look_each));
             if (fabric.now() > end) FAIL("not within " << limit / base::second << " simulated seconds");
         }
     }
 
     sim::Fabric fabric;
+    std::vector<std::pair<std::string, std::string>> settings;  // of engines that start from now on
+    base::Nanoseconds look_each = 50'000;  // at the latest; who measures must look more often to believe what he sees
 
 private:
     static sim::Fabric*& clock_fabric() {

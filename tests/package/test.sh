@@ -7,6 +7,7 @@ source=$1 build=$2 compiler=$3
 export CXX=$compiler CMAKE_GENERATOR=Ninja
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+export XDG_CACHE_HOME=$work/cache  # nothing of the user's is touched
 quietly() { "$@" >"$work/log" 2>&1 || { cat "$work/log" >&2; echo "FAILED: $*" >&2; exit 1; }; }
 
 quietly cmake --install "$build" --prefix "$work/prefix"

@@ -28,9 +28,7 @@ constexpr StoreKey key{0x1111, 0x2222};
 
 StoreOptions options() { return {.folder = test::scratch_folder() + "/store", .named = true, .version = "1.2.3"}; }
 
-std::string path_of(const StoreKey& of) {
-    return options().folder + "/" + StoreEntry::file_name(of, "1.2.3");
-}
+std::string path_of(const StoreKey& of) { return options().folder + "/" + StoreEntry::file_name(of, "1.2.3"); }
 
 std::string content_of(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
@@ -45,7 +43,11 @@ std::vector<LogGP> models() {
     return all;
 }
 
-bool refused(const std::string& text) { return !StoreEntry::parse(text, key, "1.2.3").ok(); }
+constexpr auto ends = "host-a tcp:eth1 to host-b";
+
+std::string text_of(const LogGP& m) { return StoreEntry{key, "1.2.3", ends, m}.text(); }
+
+bool refused(const std::string& text) { return !StoreEntry::parse(text).ok(); }
 
 /// What goes to standard error meanwhile: the log.
 template <typename Work>
@@ -67,16 +69,19 @@ long lines_in(const std::string& text) { return std::count(text.begin(), text.en
 
 TEST_CASE("store: entries are read back exactly", "[model][store]") {
     for (const auto& m : models()) {
-        const auto text = StoreEntry{key, "1.2.3", m}.text();
-        const auto entry = StoreEntry::parse(text, key, "1.2.3");
+        const auto text = text_of(m);
+        const auto entry = StoreEntry::parse(text);
         REQUIRE(entry.ok());
+        CHECK(entry.value().key == key);
+        CHECK(entry.value().version == "1.2.3");
+        CHECK(entry.value().link == ends);
         CHECK(entry.value().model == m);
         CHECK(text.size() < StoreEntry::max_bytes);
     }
 }
 
 TEST_CASE("store: an entry that was cut or changed anywhere is refused", "[model][store]") {
-    const auto text = StoreEntry{key, "1.2.3", test::systems().back().truth}.text();
+    const auto text = text_of(test::systems().back().truth);
     for (std::size_t bytes = 0; bytes < text.size(); ++bytes) {
         if (!refused(text.substr(0, bytes))) FAIL("accepted without its end, of " << bytes << " bytes");
         if (bytes > 0 && !refused(text.substr(bytes))) FAIL("accepted without its first " << bytes << " bytes");
@@ -91,12 +96,8 @@ TEST_CASE("store: an entry that was cut or changed anywhere is refused", "[model
     CHECK(refused(std::string(100'000, 'x')));
 }
 
-TEST_CASE("store: an entry of other rails, of another version or with numbers out of range is refused", "[model][store]") {
-    const auto m = test::systems().front().truth;
-    CHECK(refused(StoreEntry{{0x1111, 0x2223}, "1.2.3", m}.text()));
-    CHECK(refused(StoreEntry{{0x2222, 0x1111}, "1.2.3", m}.text()));
-    CHECK(refused(StoreEntry{key, "1.2.4", m}.text()));
-    const auto text = StoreEntry{key, "1.2.3", m}.text();
+TEST_CASE("store: an entry of another format or with numbers out of range is refused", "[model][store]") {
+    const auto text = text_of(test::systems().front().truth);
     const auto body = text.substr(0, text.rfind("checksum"));
     CHECK(model::with_checksum(body) == text);
     const auto with = [&](std::string_view old, std::string_view other) {
@@ -106,11 +107,18 @@ TEST_CASE("store: an entry of other rails, of another version or with numbers ou
     };
     CHECK(refused(with("railmux-model 1", "railmux-model 2")));
     CHECK(refused(with("loggp 1", "loggp 2")));
-    CHECK(refused(with("jitter=", "jitter=-")));
+    CHECK(refused(with("jitter=", "jitter=-1")));
     CHECK(refused(with(" g=", " g=nan")));
     CHECK(refused(with(" g=", " g=1e300")));
     CHECK(refused(with(" G=", " G=-")));
     CHECK(refused(with("loggp", "\nloggp")));  // not as it is written
+    CHECK(refused(with("local 0000", "local 000")));
+    CHECK(refused(with("local 0000", "local -000")));
+    CHECK(refused(with("local 0000000000001111", "local 11110000000000000000")));
+    CHECK(refused(with("host-a", "host\ta")));
+    CHECK(refused(with("host-a", std::string(201, 'a'))));
+    CHECK(refused(with("link ", "")));
+    CHECK_FALSE(refused(with("host-a", "host-c")));
     CHECK(refused(model::with_checksum("")));
 }
 
@@ -121,23 +129,26 @@ TEST_CASE("store: what was kept is found, by its key and version", "[model][stor
     const auto said = logged([&] {
         CHECK_FALSE(store.find(key));
         CHECK_FALSE(std::filesystem::exists(options().folder));  // looking makes nothing
-        CHECK(store.content().models == 0);
-        store.keep(key, all[0]);
+        CHECK(store.content().models.size() == 0);
+        store.keep(key, ends, all[0]);
         CHECK(store.find(key) == all[0]);
-        store.keep(key, all[1]);
+        store.keep(key, ends, all[1]);
         CHECK(store.find(key) == all[1]);
         CHECK_FALSE(store.find({key.remote, key.local}));
         auto newer = options();
         newer.version = "1.2.4";
         CHECK_FALSE(Store(newer, log).find(key));
-        Store(newer, log).keep(key, all[2]);
+        Store(newer, log).keep(key, ends, all[2]);
         CHECK(store.find(key) == all[1]);
         CHECK(Store(newer, log).find(key) == all[2]);
-        CHECK(store.content().models == 2);
-        CHECK(store.content().bytes > 300);
+        CHECK(store.content().models.size() == 2);
+        CHECK(store.content().models[0].entry.link == ends);
+        put(options().folder + "/" + std::string(32, '0') + ".model", "damaged");
+        CHECK(store.content().models.size() == 2);
+        CHECK(store.content().refused == 1);
         put(options().folder + "/notes", "of somebody");
-        CHECK(store.clear() == 2);
-        CHECK(store.content().models == 0);
+        CHECK(store.clear() == 3);
+        CHECK(store.content().models.size() == 0);
         CHECK(std::filesystem::exists(options().folder + "/notes"));
     });
     CHECK(said == "");
@@ -146,12 +157,16 @@ TEST_CASE("store: what was kept is found, by its key and version", "[model][stor
 TEST_CASE("store: a file that cannot be trusted is said once, goes, and is made anew", "[model][store]") {
     base::Logger log;
     const auto m = test::systems().front().truth;
-    const auto good = StoreEntry{key, "1.2.3", m}.text();
-    const std::array bad{std::string(), std::string("not a model"), good.substr(0, good.size() / 2),
-                         StoreEntry{key, "1.2.2", m}.text(), std::string(1'000'000, '\0')};
+    const auto good = text_of(m);
+    const std::array bad{std::string(),
+                         std::string("not a model"),
+                         good.substr(0, good.size() / 2),
+                         StoreEntry{key, "1.2.2", ends, m}.text(),
+                         StoreEntry{{key.remote, key.local}, "1.2.3", ends, m}.text(),
+                         std::string(1'000'000, '\0')};
     for (const auto& content : bad) {
         Store store(options(), log);
-        store.keep(key, m);
+        store.keep(key, ends, m);
         put(path_of(key), content);
         const auto said = logged([&] {
             CHECK_FALSE(store.find(key));
@@ -161,7 +176,7 @@ TEST_CASE("store: a file that cannot be trusted is said once, goes, and is made 
         });
         CHECK(lines_in(said) == 1);
         CHECK_THAT(said, Catch::Contains(path_of(key)) && Catch::Contains("replaces it"));
-        store.keep(key, m);
+        store.keep(key, ends, m);
         CHECK(store.find(key) == m);
     }
 }
@@ -172,11 +187,11 @@ TEST_CASE("store: files that others could have written are not read", "[model][s
     const auto expect_refused = [&](std::string_view why, auto spoil) {
         INFO(why);
         Store store(options(), log);
-        store.keep(key, m);
+        store.keep(key, ends, m);
         spoil(path_of(key));
         const auto said = logged([&] { CHECK_FALSE(store.find(key)); });
         CHECK_THAT(said, Catch::Contains(std::string(why)));
-        store.keep(key, m);
+        store.keep(key, ends, m);
         CHECK(store.find(key) == m);
     };
     expect_refused("others may write", [](const std::string& path) { REQUIRE(::chmod(path.c_str(), 0666) == 0); });
@@ -185,7 +200,8 @@ TEST_CASE("store: files that others could have written are not read", "[model][s
         std::filesystem::create_symlink(path + ".real", path);
     });
     if (::geteuid() == 0) {
-        expect_refused("another user", [](const std::string& path) { REQUIRE(::chown(path.c_str(), 1234, 1234) == 0); });
+        expect_refused("another user",
+                       [](const std::string& path) { REQUIRE(::chown(path.c_str(), 1234, 1234) == 0); });
     }
 }
 
@@ -208,7 +224,7 @@ TEST_CASE("store: a folder that cannot be used is said once, and nothing fails",
     Store store(there, log);
     const auto said = logged([&] {
         for (int i = 0; i < 3; ++i) {
-            store.keep(key, model::prior("tcp", 0));
+            store.keep(key, ends, model::prior("tcp", 0));
             CHECK_FALSE(store.find(key));
             store.confirm(key);
         }
@@ -217,7 +233,7 @@ TEST_CASE("store: a folder that cannot be used is said once, and nothing fails",
     CHECK_THAT(said, Catch::Contains(why) && Catch::Contains(there.folder) && Catch::Contains("RAILMUX_PROBE_STORE"));
     there.named = false;  // nobody asked for it
     Store quiet(there, log);
-    CHECK(logged([&] { quiet.keep(key, model::prior("tcp", 0)); }) == "");
+    CHECK(logged([&] { quiet.keep(key, ends, model::prior("tcp", 0)); }) == "");
 }
 
 TEST_CASE("store: of too many models the oldest go, and those that are old", "[model][store]") {
@@ -231,28 +247,29 @@ TEST_CASE("store: of too many models the oldest go, and those that are old", "[m
         REQUIRE(::utimensat(AT_FDCWD, path_of({i, 1}).c_str(), times.data(), 0) == 0);
     };
     for (std::uint64_t i = 1; i <= 20; ++i) {
-        Store(options(), log).keep({i, 1}, m);
+        Store(options(), log).keep({i, 1}, ends, m);
         age(i, static_cast<std::int64_t>(1000 * i));
     }
+    Store(few, log).confirm({20, 1});
+    Store(few, log).keep({1, 1}, ends, m);
     Store store(few, log);
-    store.confirm({20, 1});
-    store.keep({1, 1}, m);
-    CHECK(store.content().models == 10);
+    CHECK(store.content().models.size() == 10);
     CHECK(store.find({20, 1}));  // the oldest, had it not been confirmed
     CHECK(store.find({9, 1}));
     CHECK_FALSE(store.find({10, 1}));
     age(9, 91 * 86'400);
-    Store(few, log).keep({1, 1}, m);
+    Store(few, log).keep({1, 1}, ends, m);
     CHECK_FALSE(store.find({9, 1}));
-    CHECK(store.content().models == 9);
+    CHECK(store.content().models.size() == 9);
 }
 
-TEST_CASE("store: two hundred processes write at once, and no reader sees anything but a whole model", "[model][store]") {
+TEST_CASE("store: two hundred processes write at once, and no reader sees anything but a whole model",
+          "[model][store]") {
     constexpr int writers = 200;
     constexpr std::uint64_t keys = 4;
     base::Logger log;
     const auto all = models();
-    for (std::uint64_t k = 1; k <= keys; ++k) Store(options(), log).keep({k, 1}, all[0]);
+    for (std::uint64_t k = 1; k <= keys; ++k) Store(options(), log).keep({k, 1}, ends, all[0]);
     std::vector<pid_t> children;
     for (int i = 0; i < writers; ++i) {
         const auto child = ::fork();
@@ -265,7 +282,7 @@ TEST_CASE("store: two hundred processes write at once, and no reader sees anythi
         bool found = true;
         for (std::size_t round = 0; round < 20; ++round) {
             const StoreKey mine{1 + (static_cast<std::uint64_t>(i) + round) % keys, 1};
-            store.keep(mine, all[(static_cast<std::size_t>(i) + round) % all.size()]);
+            store.keep(mine, ends, all[(static_cast<std::size_t>(i) + round) % all.size()]);
             found = store.find(mine).has_value() && found;
         }
         ::_exit(found ? 0 : 1);
@@ -284,7 +301,7 @@ TEST_CASE("store: two hundred processes write at once, and no reader sees anythi
         CHECK(wrong == 0);
     });
     CHECK(said == "");
-    CHECK(Store(options(), log).content().models == keys);
+    CHECK(Store(options(), log).content().models.size() == keys);
     const std::filesystem::directory_iterator left(options().folder);
     CHECK(std::distance(begin(left), end(left)) == keys);  // no half-written ones either
 }
@@ -297,13 +314,9 @@ TEST_CASE("store: where it is, by parameter and environment", "[model][store]") 
     config.set("probe.store", "/var/tmp/models");
     CHECK(StoreOptions::read(config)->folder == "/var/tmp/models");
     CHECK(StoreOptions::read(config)->named);
-    config.set("probe.store", "off");
-    CHECK_FALSE(StoreOptions::read(config));
-    config.set("probe.store", "");
-    CHECK_FALSE(StoreOptions::read(config));
     config.set("probe.store", "models");
     CHECK_THROWS_WITH(StoreOptions::read(config), Catch::Contains("not an absolute path"));
-    config.set("probe.store", "auto");
+    config.set("probe.store", "");
     const auto cache = test::scratch_folder();
     const std::string home = std::getenv("HOME") == nullptr ? "" : std::getenv("HOME");
     ::unsetenv("XDG_CACHE_HOME");

@@ -80,14 +80,15 @@ TEST_CASE("any changed byte of the handshake is noticed", "[rails][handshake]") 
 
 TEST_CASE("a process address keeps everything, and no prefix of it passes", "[rails][address]") {
     ProcessAddress address{.instance = 77, .rank = 3, .pid = 4242, .host = "host-b", .rails = {}};
-    address.rails.push_back({0, "tcp", {std::byte{1}, std::byte{2}}});
-    address.rails.push_back({1, "verbs", {}});
+    address.rails.push_back({0, "tcp", 0x1122334455667788, {std::byte{1}, std::byte{2}}});
+    address.rails.push_back({1, "verbs", 0, {}});
     const auto bytes = address.encode();
     const auto back = ProcessAddress::parse(bytes);
     REQUIRE(back);
     CHECK(back->instance == 77);
     CHECK(back->host == "host-b");
     REQUIRE(back->rails.size() == 2);
+    CHECK(back->rails[0].identity == 0x1122334455667788);
     CHECK(back->rails[0].address.size() == 2);
     CHECK(back->rails[1].transport == "verbs");
     for (std::size_t length = 0; length < bytes.size(); ++length) {
