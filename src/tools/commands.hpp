@@ -13,6 +13,7 @@ void add_info(CLI::App& railmux, int& exit_code);
 void add_pingpong(CLI::App& railmux, int& exit_code);
 void add_bandwidth(CLI::App& railmux, int& exit_code);
 void add_probe(CLI::App& railmux, int& exit_code);
+void add_models(CLI::App& railmux, int& exit_code);
 void add_run(CLI::App& railmux, int& exit_code);
 
 }  // namespace railmux::tools

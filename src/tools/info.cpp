@@ -5,6 +5,7 @@
 
 #include <railmux/context.hpp>
 
+#include "model/store.hpp"
 #include "tools/benchmark.hpp"
 #include "tools/commands.hpp"
 #include "tools/inventory.hpp"
@@ -16,6 +17,7 @@ constexpr auto footer = R"(Shows each rail that a context would see here, usable
 
   railmux info
   railmux info --rails tcp:eth*,docker0     as it would be with this selection
+  railmux models                            what earlier runs measured
   railmux info --config                     all parameters: type, unit, default, value, where the value comes from
   railmux info --json                       for scripts)";
 
@@ -25,6 +27,18 @@ struct InfoOptions {
     bool json = false;
 };
 
+std::string models_line(const Config& config) {
+    try {
+        const auto where = model::StoreOptions::read(config);
+        if (!where) return "models of earlier runs: none, there is no folder for them\n";
+        base::Logger log;
+        return fmt::format("models of earlier runs: {} in {} (see `railmux models`)\n",
+                           model::Store(*where, log).content().models.size(), where->folder);
+    } catch (const Error& error) {
+        return fmt::format("models of earlier runs: not usable: {}\n", error.what());
+    }
+}
+
 int show(const InfoOptions& options) {
     const auto config = make_config(options.config);
     for (const auto& warning : config.warnings()) fmt::print(stderr, "railmux: warning: {}\n", warning);
@@ -33,7 +47,8 @@ int show(const InfoOptions& options) {
         fmt::print("{}", options.json ? parameters_json(parameters).dump() + "\n" : parameters_table(parameters));
     } else {
         const auto rails = scan_rails(config);
-        fmt::print("{}", options.json ? rails_json(rails).dump() + "\n" : rails_table(rails));
+        fmt::print("{}",
+                   options.json ? rails_json(rails).dump() + "\n" : rails_table(rails) + "\n" + models_line(config));
     }
     return 0;
 }

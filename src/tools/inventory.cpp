@@ -5,6 +5,7 @@
 #include <railmux/version.hpp>
 
 #include <algorithm>
+#include <limits>
 
 #include "base/text.hpp"
 
@@ -15,7 +16,20 @@ using Rows = std::vector<std::vector<std::string>>;
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
-nlohmann::ordered_json document() { return {{"tool", "info"}, {"version", RAILMUX_VERSION}}; }
+void sort(model::Store::Content& content) {
+    std::ranges::sort(content.models, [](const auto& a, const auto& b) {
+        return a.entry.link != b.entry.link ? a.entry.link < b.entry.link : a.written > b.written;
+    });
+}
+
+std::string age_text(base::Nanoseconds age) {
+    const auto minutes = std::max<base::Nanoseconds>(age, 0) / (60 * base::second);
+    if (minutes < 120) return fmt::format("{} min", minutes);
+    if (minutes < 48 * 60) return fmt::format("{} h", minutes / 60);
+    return fmt::format("{} days", minutes / (24 * 60));
+}
+
+nlohmann::ordered_json document(std::string_view tool) { return {{"tool", tool}, {"version", RAILMUX_VERSION}}; }
 
 }  // namespace
 
@@ -55,7 +69,7 @@ std::string rails_table(std::span<const RailInfo> rails) {
 }
 
 nlohmann::ordered_json rails_json(std::span<const RailInfo> rails) {
-    auto result = document();
+    auto result = document("info");
     auto& list = result["rails"] = nlohmann::ordered_json::array();
     for (const auto& rail : rails) {
         list.push_back({{"name", rail.name},
@@ -72,6 +86,41 @@ nlohmann::ordered_json rails_json(std::span<const RailInfo> rails) {
     return result;
 }
 
+std::string models_table(model::Store::Content content, base::Nanoseconds now) {
+    sort(content);
+    Rows rows{{"link", "up to bytes", "half rt us", "Mbit/s", "confidence", "version", "age"}};
+    for (const auto& kept : content.models) {
+        const auto& m = kept.entry.model;
+        for (const auto& range : m.ranges) {
+            const bool last = range.up_to_bytes == std::numeric_limits<std::uint64_t>::max();
+            rows.push_back({kept.entry.link, last ? "any" : std::to_string(range.up_to_bytes),
+                            fmt::format("{:.2f}", m.half_round_trip.count() / 1000),
+                            fmt::format("{:.1f}", range.G.bits_per_second() / 1e6),
+                            fmt::format("{:.2f}", range.confidence.least()), kept.entry.version,
+                            age_text(now - kept.written)});
+        }
+    }
+    const auto refused = fmt::format(
+        "{} damaged or foreign files, which the next measurement of their links replaces\n", content.refused);
+    return aligned(rows) + (content.refused == 0 ? "" : refused);
+}
+
+nlohmann::ordered_json models_json(model::Store::Content content, base::Nanoseconds now) {
+    sort(content);
+    auto result = document("models");
+    result["refused"] = content.refused;
+    auto& list = result["models"] = nlohmann::ordered_json::array();
+    for (const auto& kept : content.models) {
+        list.push_back({{"link", kept.entry.link},
+                        {"version", kept.entry.version},
+                        {"local", fmt::format("{:016x}", kept.entry.key.local)},
+                        {"remote", fmt::format("{:016x}", kept.entry.key.remote)},
+                        {"age_s", std::max<base::Nanoseconds>(now - kept.written, 0) / base::second},
+                        {"model", nlohmann::ordered_json::parse(to_json(kept.entry.model))}});
+    }
+    return result;
+}
+
 std::string parameters_table(std::span<const Parameter> parameters) {
     Rows rows{{"parameter", "type", "unit", "default", "value", "from", "variable", "meaning"}};
     for (const auto& p : parameters) {
@@ -82,7 +131,7 @@ std::string parameters_table(std::span<const Parameter> parameters) {
 }
 
 nlohmann::ordered_json parameters_json(std::span<const Parameter> parameters) {
-    auto result = document();
+    auto result = document("info");
     auto& list = result["parameters"] = nlohmann::ordered_json::array();
     for (const auto& p : parameters) {
         list.push_back({{"name", p.name},

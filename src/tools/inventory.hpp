@@ -1,4 +1,4 @@
-// Rails and parameters as text and as JSON.
+// Rails, parameters and stored models as text and as JSON.
 //
 // Threads: pure functions.
 // Lifetime: none.
@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "model/store.hpp"
+
 namespace railmux::tools {
 
 /// Rows of cells as aligned columns, two blanks between; nothing behind the last cell of a row.
@@ -23,6 +25,10 @@ namespace railmux::tools {
 
 [[nodiscard]] std::string rails_table(std::span<const RailInfo> rails);
 [[nodiscard]] nlohmann::ordered_json rails_json(std::span<const RailInfo> rails);
+
+/// The models of earlier runs, by link, the youngest first; `now` by the clock of their files.
+[[nodiscard]] std::string models_table(model::Store::Content content, base::Nanoseconds now);
+[[nodiscard]] nlohmann::ordered_json models_json(model::Store::Content content, base::Nanoseconds now);
 
 [[nodiscard]] std::string parameters_table(std::span<const Parameter> parameters);
 [[nodiscard]] nlohmann::ordered_json parameters_json(std::span<const Parameter> parameters);

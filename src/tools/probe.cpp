@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <fstream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "model/picture.hpp"
 #include "tools/benchmark.hpp"
@@ -23,6 +25,9 @@ other tools: half the round trip, which those call latency, is L + o_s + o_r.
   host-b$ railmux probe --connect host-a:5000 --rails tcp:eth1 --json
         $ railmux run -n 2 railmux probe)";
 
+/// Where the model of each link came from before it was measured, by the link's name.
+using Before = std::map<std::string, ModelSource>;
+
 struct ProbeCommand {
     SideOptions sides;
     AssessOptions assess;
@@ -31,18 +36,23 @@ struct ProbeCommand {
     std::string svg;
 };
 
+std::string_view source_in(const Before& before, const LinkAssessment& link) {
+    const auto found = before.find(link.link.link);
+    return to_string(found == before.end() ? ModelSource::guess : found->second);
+}
+
 double us(Nanos time) { return time.count() / 1000; }
 
-void print_table(std::string_view with, const std::vector<LinkAssessment>& links) {
+void print_table(std::string_view with, const std::vector<LinkAssessment>& links, const Before& before) {
     fmt::print("# railmux probe with {}\n", with);
-    constexpr auto row = "{:<20} {:<9} {:>12} {:>9} {:>9} {:>9} {:>9} {:>11} {:>10} {:>11} {:>8} {:>9}\n";
-    fmt::print(row, "# rail", "source", "up to bytes", "L us", "o_s us", "o_r us", "g us", "Mbit/s", "confidence",
-               "half rt us", "points", "took ms");
+    constexpr auto row = "{:<20} {:<9} {:<9} {:>12} {:>9} {:>9} {:>9} {:>9} {:>11} {:>10} {:>11} {:>8} {:>9}\n";
+    fmt::print(row, "# rail", "source", "before", "up to bytes", "L us", "o_s us", "o_r us", "g us", "Mbit/s",
+               "confidence", "half rt us", "points", "took ms");
     const auto number = [](double value) { return fmt::format("{:.2f}", value); };
     for (const auto& link : links) {
         for (const auto& range : link.link.model.ranges) {
             const bool last = range.up_to_bytes == std::numeric_limits<std::uint64_t>::max();
-            fmt::print(row, link.link.rail, to_string(link.link.source),
+            fmt::print(row, link.link.rail, to_string(link.link.source), source_in(before, link),
                        last ? std::string("any") : std::to_string(range.up_to_bytes), number(us(range.L.of(1))),
                        number(us(range.o_s.of(1))), number(us(range.o_r.of(1))), number(us(range.g)),
                        fmt::format("{:.1f}", range.G.bits_per_second() / 1e6), number(range.confidence.least()),
@@ -52,12 +62,13 @@ void print_table(std::string_view with, const std::vector<LinkAssessment>& links
     }
 }
 
-void print_json(const std::vector<LinkAssessment>& links) {
+void print_json(const std::vector<LinkAssessment>& links, const Before& before) {
     nlohmann::json results = nlohmann::json::array();
     for (const auto& link : links) {
         results.push_back({{"rail", link.link.rail},
                            {"link", link.link.link},
                            {"source", to_string(link.link.source)},
+                           {"before", source_in(before, link)},
                            {"model", nlohmann::json::parse(to_json(link.link.model))},
                            {"messages", link.spent.messages},
                            {"bytes", link.spent.bytes},
@@ -107,27 +118,39 @@ std::string picture_of(std::string_view with, const std::vector<LinkAssessment>&
     return model::draw_probe(rails, fmt::format("railmux probe with {}", with));
 }
 
-void probe(const ProbeCommand& command, Context& context, Peer server, Driver& driver) {
+struct Probed {
+    std::string with;
+    Before before;
+    std::vector<LinkAssessment> links;
+};
+
+Probed probe(const ProbeCommand& command, Context& context, Peer server, Driver& driver) {
     driver.settle();
     auto options = command.assess;
     options.progress = [](std::string_view rail, double done) {
         const auto marks = static_cast<std::size_t>(done * 40);
         show_progress(fmt::format("{:<20} [{:<40}] {:3.0f} %", rail, std::string(marks, '#'), done * 100));
     };
-    const auto wanted = context.models(server).size();
-    const auto links = context.assess(server, "all", options);
+    Before before;
+    for (const auto& link : context.models(server)) before[link.link] = link.source;
+    auto links = context.assess(server, "all", options);
     show_progress("");
-    if (links.size() < wanted) {
-        fmt::print(stderr, "railmux: {} of {} links died while they were measured\n", wanted - links.size(), wanted);
+    if (links.size() < before.size()) {
+        fmt::print(stderr, "railmux: {} of {} links died while they were measured\n", before.size() - links.size(),
+                   before.size());
     }
     if (links.empty()) throw Error(ErrorCode::unreachable, "no link could be measured", "see `railmux info`");
-    const auto with = context.name(server);
+    return {context.name(server), std::move(before), std::move(links)};
+}
+
+void show(const ProbeCommand& command, const Probed& probed) {
+    const auto& [with, before, links] = probed;
     if (!command.csv.empty()) write_file(command.csv, csv_of(links));
     if (!command.svg.empty()) write_file(command.svg, picture_of(with, links));
     if (command.json) {
-        print_json(links);
+        print_json(links, before);
     } else {
-        print_table(with, links);
+        print_table(with, links, before);
     }
 }
 
@@ -151,9 +174,12 @@ void add_probe(CLI::App& railmux, int& exit_code) {
     command->add_option("--csv", options->csv, "write all raw points there")->type_name("FILE");
     command->add_option("--svg", options->svg, "draw points, fits and protocol changes there")->type_name("FILE");
     command->callback([options, &exit_code] {
+        std::optional<Probed> probed;
         exit_code = run_sides(options->sides, [&](Context& context, Peer server, Driver& driver, const Config&) {
-            probe(*options, context, server, driver);
+            probed = probe(*options, context, server, driver);
         });
+        if (probed)
+            show(*options, *probed);  // now that the other side has ended well, which it might not if this failed
     });
 }
 

@@ -41,8 +41,11 @@ std::vector<Seen> seen_by(Engine& engine, Peer peer) {
 /// Two rails from host s to each of the others; bytes take `slow` times as long as they might.
 void add_rails(SimHosts& hosts, std::initializer_list<const char*> names, double slow = 1) {
     for (const char* name : names) {
-        hosts.fabric.add_rail(name, {.device = "eth0", .network = "net0", .timing = test::sim::simple_timing(5000, 300, 300, 400, slow)});
-        hosts.fabric.add_rail(name, {.device = "eth1", .network = "net1", .timing = test::sim::simple_timing(9000, 300, 300, 400, 4 * slow)});
+        hosts.fabric.add_rail(
+            name, {.device = "eth0", .network = "net0", .timing = test::sim::simple_timing(5000, 300, 300, 400, slow)});
+        hosts.fabric.add_rail(
+            name,
+            {.device = "eth1", .network = "net1", .timing = test::sim::simple_timing(9000, 300, 300, 400, 4 * slow)});
     }
 }
 
@@ -59,7 +62,8 @@ Peer meet(SimHosts& hosts, Engine& from, Engine& to) {
     hosts.look_each = 500;
     const auto told = [&] {
         const auto models = to.models(back);
-        return models.size() == 2 && std::ranges::all_of(models, [](const auto& m) { return m.source == ModelSource::told; });
+        return models.size() == 2 &&
+               std::ranges::all_of(models, [](const auto& m) { return m.source == ModelSource::told; });
     };
     hosts.until({&from, &to}, [&] {
         if (send.active()) static_cast<void>(from.test(send));

@@ -17,6 +17,7 @@ points = list(csv.DictReader(open(sys.argv[2])))
 for link in result["results"]:
     assert link["messages"] > 0 and link["bytes"] > 0 and link["took_ns"] > 0, link
     assert link["model"]["ranges"], link
+    assert link["before"] in ("guess", "probed", "verified", "shared", "told"), link
     mine = [p for p in points if p["rail"] == link["rail"]]
     assert {int(p["bytes"]) for p in mine} >= {1, 8192}, mine
     assert all(int(p["prtt_ns"]) > 0 for p in mine if p["interrupted"] == "0"), mine
@@ -31,3 +32,23 @@ grep -q '^tcp:rail1 ' "$work/out" || fail "no row for rail1"
 echo "what cannot be written is said"
 ! run_on "2 A,B" "$railmux" probe --sizes 2 --rounds 1 --max-bytes 64 --csv /nonexistent/points || fail "wrote it"
 grep -q '/nonexistent/points cannot be written' "$work/err" || fail "does not say so"
+
+echo "what was measured is there for later runs, and goes on demand"
+# Where others take the processor all the time, hardly anything can be measured at the first attempt.
+both_known() { "$railmux" models | grep -q ' tcp:rail0 to ' && "$railmux" models | grep -q ' tcp:rail1 to '; }
+for ((attempt = 0; attempt < 20; ++attempt)); do
+    ! both_known || break
+    run_on "2 A,B" "$railmux" probe --sizes 2 --rounds 10 --max-bytes 1024 || fail "probe again"
+done
+both_known || fail "no models of both rails"
+"$railmux" info | grep -qF "models of earlier runs: $("$railmux" models --json |
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["models"]))') in $work/cache/railmux" || fail "info does not know them"
+! on A env XDG_CACHE_HOME="$work/other" "$railmux" models | grep -q ' tcp:rail' || fail "models in an empty folder"
+sed -i s/loggp/LOGGP/ "$work"/cache/railmux/*.model
+run_on "2 A,B" "$railmux" pingpong --sizes 8 --iterations 10 || fail "with damaged models"
+mentions "$work/cache/railmux/"
+mentions "it is damaged, or no model at all; it is not used, and the next measurement of this link replaces it"
+"$railmux" models --clear 2>"$work/err" || fail "models --clear"
+mentions "removed from $work/cache/railmux"
+! "$railmux" models | grep -q ' tcp:rail' || fail "models left"
+RAILMUX_PROBE_STORE=relative refuses 1 'probe.store: "relative" is not an absolute path' "$railmux" models

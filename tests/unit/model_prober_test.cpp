@@ -160,6 +160,17 @@ TEST_CASE("eight messages tell whether a stored model still holds", "[model]") {
     }
 }
 
+TEST_CASE("a model that was measured while hardly anything could run does not hold for everything", "[model]") {
+    for (const auto& system : test::systems()) {
+        CAPTURE(system.name);
+        test::FormulaLink link(system.truth, 0, 1);
+        auto stored = system.truth;
+        stored.jitter = Nanos(1e9);
+        Prober prober({.kind = ProbeKind::verify, .expected = stored});
+        CHECK(run(prober, link).verdict == Verdict::disagrees);
+    }
+}
+
 TEST_CASE("in the background no second holds more than two percent of the rail", "[model]") {
     const auto system = test::systems().at(2);  // gigabit
     test::FormulaLink link(system.truth, 0, 1);

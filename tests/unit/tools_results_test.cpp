@@ -22,6 +22,30 @@ Result flood_result() {
 
 }  // namespace
 
+TEST_CASE("models of earlier runs as text and JSON", "[tools]") {
+    using namespace railmux;  // NOLINT: the types they show
+    model::Store::Content content;
+    LogGP m{.half_round_trip = Nanos(12'345)};
+    m.ranges[0].G = PerByte::at(1e9);
+    constexpr auto hour = 3600 * base::second;
+    content.models.push_back({{{1, 2}, "0.1.0", "b tcp:eth1 to c", m}, 0});
+    content.models.push_back({{{3, 4}, "0.1.0", "a tcp:eth1 to c", m}, 97 * hour});
+    content.models.push_back({{{5, 6}, "0.2.0", "a tcp:eth1 to c", m}, 99 * hour});
+    CHECK(models_table(content, 100 * hour) ==
+          "link             up to bytes  half rt us  Mbit/s  confidence  version  age\n"
+          "a tcp:eth1 to c  any          12.35       1000.0  0.00        0.2.0    60 min\n"
+          "a tcp:eth1 to c  any          12.35       1000.0  0.00        0.1.0    3 h\n"
+          "b tcp:eth1 to c  any          12.35       1000.0  0.00        0.1.0    4 days\n");
+    content.refused = 2;
+    CHECK_THAT(models_table(content, 0), Catch::Contains("2 damaged or foreign files"));
+    const auto json = models_json(content, 100 * hour);
+    CHECK(json["refused"] == 2);
+    REQUIRE(json["models"].size() == 3);
+    CHECK(json["models"][2]["local"] == "0000000000000001");
+    CHECK(json["models"][0]["age_s"] == 3600);
+    CHECK(json["models"][0]["model"]["half_round_trip_ns"] == 12345);
+}
+
 TEST_CASE("spread of samples", "[tools]") {
     std::vector<std::int64_t> samples;
     const auto nothing = spread_of(samples);
