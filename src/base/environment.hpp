@@ -18,7 +18,7 @@ namespace railmux::base {
 /// All set variables whose name starts with `prefix`, as name and value.
 [[nodiscard]] std::vector<std::pair<std::string, std::string>> variables(std::string_view prefix);
 
-/// Where this user's programs keep what they can make again: XDG_CACHE_HOME, or .cache in his HOME. Nothing when neither is
+/// Where this user's programs keep what they can make again: XDG_CACHE_HOME, or .cache in their HOME. Nothing when neither is
 /// an absolute path (the XDG Base Directory Specification ignores relative ones).
 [[nodiscard]] std::optional<std::string> cache_folder();
 

@@ -149,7 +149,7 @@ std::vector<PrivateFolder::Entry> PrivateFolder::everything() const {
         struct stat status {};
         if (::fstatat(folder_.get(), found->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0) continue;  // gone meanwhile
         if (S_ISDIR(status.st_mode)) continue;
-        all.push_back({found->d_name, static_cast<std::uint64_t>(status.st_size), time_of(status)});
+        all.push_back({found->d_name, time_of(status)});
     }
     return all;
 }

@@ -1,4 +1,4 @@
-// PrivateFolder: a folder of small files that this user alone writes, and several of his processes at once. A file is
+// PrivateFolder: a folder of small files that this user alone writes, and several of their processes at once. A file is
 // replaced whole (written beside its place, then renamed), so a reader meets the old content or the new one, never a mixture,
 // and nobody waits for a lock. Nothing in it is worth an fsync: what a crash of the machine leaves is for the reader to judge.
 //
@@ -42,7 +42,6 @@ public:
 
     struct Entry {
         std::string name;
-        std::uint64_t bytes = 0;
         Nanoseconds written = 0;  // as of replace
     };
     /// What is there, in no order; folders and hidden files are left out.

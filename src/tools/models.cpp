@@ -12,7 +12,8 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer = R"(What was measured of a link is kept for later runs, which verify it with 8 messages and measure again only where it does not
+constexpr auto footer =
+    R"(What was measured of a link is kept for later runs, which verify it with 8 messages and measure again only where it does not
 hold any more (RAILMUX_PROBE=cached, the default). Models that no run has confirmed for 90 days go by themselves. docs/model.md
 tells more.
 

@@ -25,7 +25,7 @@ for line in open(sys.argv[1]):
     elif line.startswith("# model"):
         assert line.split() == "# model rail peer source L us o_s us o_r us g us Mbit/s probe frames probe B".split(), line
     elif line.startswith("model"):
-        assert re.fullmatch(r"model +\S+ +rank \d(?: \(\S+\))? +(guess|probed|told|verified)(?: +[-\d.]+|inf){5} +\d+ +\d+\n", line), line
+        assert re.fullmatch(r"model +\S+ +rank \d(?: \(\S+\))? +(guess|probed|told|verified|stored|shared)(?: +[-\d.]+|inf){5} +\d+ +\d+\n", line), line
     elif line.startswith("#"):
         assert line.split() == "# rail peer sent B received B sent fr recv fr resent duplicate lost".split(), line
     elif line.startswith("total"):

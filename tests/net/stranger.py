@@ -73,7 +73,8 @@ def contact(rail_port):
         number = (number ^ byte) * 1099511628211 % 2**64
     tcp = struct.pack("<BQBB", 1, number, 1, 1) + struct.pack("<BBH", 4, 8, rail_port) + address
     process = struct.pack("<HQII", options.contact, INSTANCE, 0xFFFFFFFF, os.getpid()) + struct.pack("<H", 8) + b"stranger"
-    return process + struct.pack("<BB", 1, 0) + struct.pack("<H", 3) + b"tcp" + struct.pack("<H", len(tcp)) + tcp
+    rail = struct.pack("<BH", 0, 3) + b"tcp" + struct.pack("<QH", 0, len(tcp)) + tcp
+    return process + struct.pack("<B", 1) + rail
 
 
 def exchange_contacts(connection, own):

@@ -19,9 +19,13 @@ void add_to_epoll(int epoll, int descriptor, std::uint32_t tag, std::uint32_t wh
     ::epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
 }
 
-std::string identity_of(const Interface& interface, std::span<const Endpoint> endpoints) {
+/// By the addresses that stay; those that IPv6 makes up for a day do not.
+std::string identity_of(const Interface& interface) {
     auto text = interface.kind;
-    for (const auto& endpoint : endpoints) text += " " + endpoint.host() + "/" + std::to_string(endpoint.prefix);
+    for (const auto& address : interface.addresses) {
+        if (address.usable() && !address.second_choice)
+            text += " " + address.text() + "/" + std::to_string(address.prefix);
+    }
     return text;
 }
 
@@ -41,7 +45,7 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
                     "raise the limit of open files (ulimit -n)");
     }
     traits_ = {.name = std::move(name),
-               .identity = identity_of(interface, endpoints),
+               .identity = identity_of(interface),
                .max_frame = max_frame,
                .max_hello = 64,
                .max_reply = Greeting::max_body,
