@@ -130,7 +130,7 @@ CONFIG
 #!/bin/sh
 exec ip netns exec $RIG_NAME-A $(command -v ssh) -F $work/keys/config "\$@"
 SSH
-    over_ssh -n 8 "$build/examples/example_ring" || fail "ring over a real ssh"
+    over_ssh --env XDG_CACHE_HOME -n 8 "$build/examples/example_ring" || fail "ring over a real ssh"
     grep -qx '\[0\] after 3 laps of 8 processes: 84' "$work/out" || fail "the token is wrong"
     status=0
     over_ssh -n 2 sh -c 'exit $((RAILMUX_JOB_RANK * 7))' || status=$?
