@@ -20,7 +20,7 @@ struct LocalRail {
     std::unique_ptr<transports::Rail> rail;
     std::string transport;
     RailInfo info;
-    std::string told_cure;  // of being merged with another; logged once
+    std::string told_cure;       // of being merged with another; logged once
     std::uint64_t identity = 0;  // rail_identity.hpp
     bool up = true;
 
