@@ -1,13 +1,13 @@
 // `railmux probe`: measures the links to another process in full.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "model/picture.hpp"
 #include "tools/benchmark.hpp"
 #include "tools/commands.hpp"
+#include "tools/files.hpp"
 #include "tools/usage.hpp"
 
 namespace railmux::tools {
@@ -64,12 +64,6 @@ void print_json(const std::vector<LinkAssessment>& links) {
                            {"took_ns", link.took.count()}});
     }
     fmt::print("{}\n", nlohmann::json{{"tool", "probe"}, {"results", results}}.dump());
-}
-
-void write_file(const std::string& path, const std::string& text) {
-    std::ofstream file(path);
-    file << text;
-    if (!file.flush()) throw Error(ErrorCode::system, path + " cannot be written", "check the folder and its rights");
 }
 
 std::string csv_of(const std::vector<LinkAssessment>& links) {
