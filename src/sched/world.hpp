@@ -1,6 +1,6 @@
 // World: a sender with several peers over rails (wire.hpp) under a fake clock. It calls the policy as src/rails does: small
-// messages by choose, large ones planned anew at each acknowledgement, in pieces, with claims across peers. Tests and
-// the replay of recorded messages run policies in it. Time is a number: nothing here waits.
+// messages by choose, large ones planned anew at each acknowledgement, in pieces, with claims across peers. The
+// replay of recorded messages runs policies in it. Time is a number: nothing here waits.
 //
 // Threads: one thread.
 // Lifetime: the policy outlives it.
