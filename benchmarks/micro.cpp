@@ -2,7 +2,12 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 #include <vector>
+
+#include <railmux/context.hpp>
 
 #include "messaging/matcher.hpp"
 #include "rails/session.hpp"
@@ -72,3 +77,26 @@ static void session_frame(benchmark::State& state) {
     }
 }
 BENCHMARK(session_frame);
+
+/// Everything above the transport: a message to oneself. With a trace the difference is what recording costs a message.
+static void message_to_self(benchmark::State& state, bool traced) {
+    auto folder = (std::filesystem::temp_directory_path() / "railmux-micro-XXXXXX").string();
+    if (::mkdtemp(folder.data()) == nullptr) return state.SkipWithError("there is no room for a trace");
+    {
+        railmux::Config config;
+        config.set("rails", "self").set("progress", "poll").set("probe", "off");
+        if (traced) config.set("trace", folder + "/trace");
+        railmux::Context context(config);
+        const auto self = context.add_peer(context.address());
+        std::array<std::byte, 8> bytes{};
+        for (auto _ : state) {
+            auto request = context.irecv(self, 1, bytes);
+            context.send(self, 1, bytes);
+            benchmark::DoNotOptimize(context.wait(request));
+        }
+    }
+    std::filesystem::remove_all(folder);
+}
+// As many as fit a small disk: a message takes about 100 bytes of the file.
+BENCHMARK_CAPTURE(message_to_self, untraced, false)->Iterations(500'000);
+BENCHMARK_CAPTURE(message_to_self, traced, true)->Iterations(500'000);

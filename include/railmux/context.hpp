@@ -16,6 +16,7 @@
 
 #include <railmux/assessment.hpp>
 #include <railmux/config.hpp>
+#include <railmux/explanation.hpp>
 #include <railmux/message.hpp>
 #include <railmux/request.hpp>
 #include <railmux/stats.hpp>
@@ -117,6 +118,11 @@ public:
     /// peer must progress meanwhile. Throws Error (invalid_argument; or why there is no link).
     [[nodiscard]] std::vector<LinkAssessment> assess(Peer peer, std::string_view rails = "all",
                                                      const AssessOptions& options = {});
+
+    /// How a message of `bytes` to the peer would go now, and why: every link with its cost, wait and predicted delivery.
+    /// Sends nothing and changes no decision; connects if need be, for which the peer must progress. Throws Error
+    /// (invalid_argument; or why there is no link).
+    [[nodiscard]] Explanation explain(Peer peer, std::uint64_t bytes);
 
     // --- What goes on ------------------------------------------------------------------------------------------------
 

@@ -4,6 +4,7 @@
 // Lifetime: own everything they show.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -37,6 +38,13 @@ struct RailTraffic {
     std::uint64_t resent_frames = 0;     ///< sent again after a link died
     std::uint64_t duplicate_frames = 0;  ///< received again and dropped
     std::uint64_t links_lost = 0;
+
+    // Predictions against what happened, of a sample: every sixteenth frame, where it was the newest one that an
+    // acknowledgement told of, because others may have arrived at any time before it.
+    std::uint64_t timed_frames = 0;
+    std::chrono::nanoseconds predicted{0};  ///< delivery of those frames, their sum
+    std::chrono::nanoseconds real{0};       ///< the same as it was
+    std::chrono::nanoseconds error{0};      ///< the sum of the differences, each without its sign
 };
 
 }  // namespace railmux

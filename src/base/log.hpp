@@ -43,6 +43,12 @@ public:
         write(LogLevel::error, text, std::forward<Args>(args)...);
     }
 
+    /// What was asked for by a parameter of its own: shown whatever the level.
+    template <typename... Args>
+    void always(fmt::format_string<Args...> text, Args&&... args) {
+        line(LogLevel::off, fmt::format(text, std::forward<Args>(args)...));  // no level is above it
+    }
+
 private:
     template <typename... Args>
     void write(LogLevel level, fmt::format_string<Args...> text, Args&&... args) {

@@ -60,6 +60,8 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"tcp.busy_poll", duration, "us", "0", "kernel busy polling of a socket (SO_BUSY_POLL); 0: off", "", 0, second},
 
     {"report", flag, "", "off", "print at the end which rail carried how much to whom"},
+    {"trace", text, "", "", "write every scheduling decision to this file for `railmux trace`; %p: process id, %r: rank"},
+    {"explain", count, "", "0", "explain so many scheduling decisions on standard error, from the first one on"},
     {"log", choice, "", "warning", "least serious kind of line to log to standard error",
         "debug|info|warning|error|off"},
     {"config", text, "", "", "file of `name = value` lines, read before the environment"},

@@ -30,18 +30,36 @@ std::vector<LinkModel> Engine::models(Peer peer) {
     return rails_.models(known_peer(peer));
 }
 
-std::vector<LinkAssessment> Engine::assess(Peer to, std::string_view rails, const AssessOptions& options) {
-    const Lock lock(*this);
-    const auto selector = base::Selector::parse(rails);
-    const auto peer = known_peer(to);
+/// Waits until the links to the peer should be there; throws why there is none, so that it cannot be `what`.
+void Engine::connect_links(std::uint32_t peer, std::string_view what) {
     rails_.want(peer, now());
     const auto& known = rails_.peers()[peer];
     progress_until([&] { return rails_.connected(peer) || known.left || known.failed != ErrorCode::ok; }, never_ends);
     if (!rails_.connected(peer)) {
-        throw Error(known.left ? ErrorCode::peer_left : known.failed, rails_.peers().name(peer) + " cannot be measured",
+        throw Error(known.left ? ErrorCode::peer_left : known.failed,
+                    fmt::format("{} cannot be {}", rails_.peers().name(peer), what),
                     known.failure == nullptr ? std::string() : *known.failure);
     }
     progress_until([] { return false; }, now() + settle_time);
+}
+
+Explanation Engine::explain(Peer to, std::uint64_t bytes) {
+    const Lock lock(*this);
+    const auto peer = known_peer(to);
+    if (!rails_.connected(peer)) connect_links(peer, "reached");
+    const bool rendezvous = bytes > config_.number("eager.max");
+    const auto wire_bytes = rendezvous ? bytes : bytes + rails::FrameHeader::size + EagerBody::size;
+    auto told = rails_.explain(peer, wire_bytes, rendezvous, now());
+    told.bytes = bytes;
+    told.rendezvous = rendezvous;
+    return told;
+}
+
+std::vector<LinkAssessment> Engine::assess(Peer to, std::string_view rails, const AssessOptions& options) {
+    const Lock lock(*this);
+    const auto selector = base::Selector::parse(rails);
+    const auto peer = known_peer(to);
+    connect_links(peer, "measured");
 
     const auto patience = static_cast<base::Nanoseconds>(config_.number("connect.patience"));
     std::vector<LinkAssessment> all;

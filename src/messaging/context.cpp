@@ -90,6 +90,7 @@ std::vector<LinkModel> Context::models(Peer peer) const { return engine_->models
 std::vector<LinkAssessment> Context::assess(Peer peer, std::string_view rails, const AssessOptions& options) {
     return engine_->assess(peer, rails, options);
 }
+Explanation Context::explain(Peer peer, std::uint64_t bytes) { return engine_->explain(peer, bytes); }
 std::vector<RailInfo> Context::rails() const { return engine_->rails(); }
 std::vector<RailTraffic> Context::traffic() const { return engine_->traffic(); }
 std::string Context::report() const { return engine_->report(); }

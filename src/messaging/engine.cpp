@@ -33,6 +33,10 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
     if (config.text("probe") == "cached") options.assessor.store = model::StoreOptions::read(config);
     options.assessor.clock = clock;
     options.share_node = config.flag("node.share");
+    options.tracer = {.file = config.text("trace"),
+                      .explain = config.number("explain"),
+                      .rank = options.connector.self.rank,
+                      .clock = clock};
     options.fragment = config.number("fragment.size");
     options.patience = static_cast<base::Nanoseconds>(config.number("connect.patience"));
     options.ack_delay = static_cast<base::Nanoseconds>(config.number("ack.delay"));

@@ -82,6 +82,8 @@ public:
     [[nodiscard]] std::vector<LinkModel> models(Peer peer);
     [[nodiscard]] std::vector<LinkAssessment> assess(Peer peer, std::string_view rails, const AssessOptions& options);
 
+    [[nodiscard]] Explanation explain(Peer peer, std::uint64_t bytes);
+
     // --- What goes on (report.cpp) -----------------------------------------------------------------------------------
     [[nodiscard]] std::vector<RailInfo> rails();
     [[nodiscard]] std::vector<RailTraffic> traffic();
@@ -122,6 +124,8 @@ private:
     void nudge() const;
 
     [[nodiscard]] std::string report_models();
+    [[nodiscard]] std::string report_predictions();
+    void connect_links(std::uint32_t peer, std::string_view what);
     [[nodiscard]] base::Nanoseconds now() const noexcept { return clock_(); }
     [[nodiscard]] Operation& operation_of(const Request& request);
     [[nodiscard]] std::uint32_t known_peer(Peer peer);

@@ -24,7 +24,11 @@ std::vector<RailTraffic> Engine::traffic() {
                            .received_frames = t.received_frames,
                            .resent_frames = t.resent_frames,
                            .duplicate_frames = t.duplicate_frames,
-                           .links_lost = t.links_lost});
+                           .links_lost = t.links_lost,
+                           .timed_frames = t.timed_frames,
+                           .predicted = std::chrono::nanoseconds(t.predicted_ns),
+                           .real = std::chrono::nanoseconds(t.real_ns),
+                           .error = std::chrono::nanoseconds(t.error_ns)});
         }
     }
     return all;
@@ -52,7 +56,23 @@ std::string Engine::report() {
     }
     text += fmt::format(fmt::runtime(row), "total", "", total.sent_bytes, total.received_bytes, total.sent_frames,
                         total.received_frames, total.resent_frames, total.duplicate_frames, total.links_lost);
-    return text + report_models();
+    return text + report_predictions() + report_models();
+}
+
+/// What the scheduler expected, against what happened, by rail and peer.
+std::string Engine::report_predictions() {
+    constexpr auto row = "{:<10} {:<20} {:<24} {:>12} {:>13} {:>12} {:>12}\n";
+    std::string text =
+        fmt::format(fmt::runtime(row), "# delivery", "rail", "peer", "timed fr", "predicted us", "real us", "error us");
+    for (const auto& t : traffic()) {
+        if (t.timed_frames == 0) continue;
+        const auto mean = [&](std::chrono::nanoseconds sum) {
+            return fmt::format("{:.2f}", static_cast<double>(sum.count()) / 1000 / static_cast<double>(t.timed_frames));
+        };
+        text += fmt::format(fmt::runtime(row), "delivery", t.rail, rails_.peers().name(t.peer.index()), t.timed_frames,
+                            mean(t.predicted), mean(t.real), mean(t.error));
+    }
+    return text;
 }
 
 std::string Engine::report_models() {

@@ -69,7 +69,8 @@ void Sender::send_eager(Operation& operation, base::Nanoseconds now) {
     operations_.finish(operation, {.peer = Peer::from_index(operation.peer),
                                    .tag = operation.tag,
                                    .bytes = operation.bytes,
-                                   .message = operation.bytes});
+                                   .message = operation.bytes,
+                                   .rails = frame->link == rails::no_link ? 0 : std::uint64_t{1} << frame->rail});
 }
 
 // --- Rendezvous ------------------------------------------------------------------------------------------------------
@@ -79,6 +80,7 @@ void Sender::send_rts(Operation& operation, Flow& flow, base::Nanoseconds now) {
     message.operation = &operation;
     message.cleared = false;
     message.under_way = 0;
+    message.rails = 0;
     message.shares.clear();
     ++flow.rendezvous;
     Frame* frame = rails_.pool().take(FrameHeader::size + RtsBody::size);
@@ -110,6 +112,7 @@ bool Sender::clear_to_send(std::uint32_t peer, std::span<const std::byte> body, 
     message->target.keys = message->keys;
     plan(*message, now);
     flow_to(peer).bulk.push_back(message->index);
+    rails_.note_bulk(peer, token_of(*message), message->wanted, now);
     rails_.offer_bulk(peer, now);
     return true;
 }
@@ -157,7 +160,7 @@ Frame* Sender::next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t re
 Frame* Sender::cut(Outgoing& message, Share& share, std::uint64_t most) {
     Frame* frame = rails_.pool().take(FrameHeader::size + FinBody::size);
     frame->type = FrameType::fin;
-    frame->token = (std::uint64_t{message.generation} << 32 | message.index) + 1;
+    frame->token = token_of(message);
     frame->target = &message.target;
     frame->put_offset = share.begin;
     std::uint64_t room = std::min(share.end - share.begin, most);
@@ -195,6 +198,7 @@ void Sender::bulk_released(const Frame& frame) {
     Outgoing* message = of_token(frame.token);
     if (message == nullptr) return;
     --message->under_way;
+    message->rails |= std::uint64_t{1} << frame.rail;
     if (message->unplanned == 0 && message->under_way == 0) end(*message, ErrorCode::ok);
 }
 
@@ -215,6 +219,7 @@ void Sender::link_lost(std::uint32_t peer, std::uint32_t rail, base::Nanoseconds
 void Sender::end(Outgoing& message, ErrorCode code) {
     Operation& operation = *message.operation;
     auto& flow = *flows_[operation.peer];
+    const auto message_rails = message.rails;
     --flow.rendezvous;
     std::erase(flow.bulk, message.index);
     outgoing_.give(message);
@@ -222,7 +227,8 @@ void Sender::end(Outgoing& message, ErrorCode code) {
                                    .peer = Peer::from_index(operation.peer),
                                    .tag = operation.tag,
                                    .bytes = code == ErrorCode::ok ? operation.bytes : 0,
-                                   .message = operation.bytes});
+                                   .message = operation.bytes,
+                                   .rails = message_rails});
 }
 
 void Sender::peer_gone(std::uint32_t peer, ErrorCode code) {

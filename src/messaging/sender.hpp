@@ -67,6 +67,7 @@ private:
         std::uint64_t wanted = 0;
         std::uint32_t under_way = 0;  // frames not yet released
         std::uint64_t unplanned = 0;  // bytes not yet cut into frames
+        std::uint64_t rails = 0;      // that carried a piece, as bits
         std::vector<Share> shares;
         std::vector<rails::BulkTarget::Key> keys;
         rails::BulkTarget target;
@@ -86,6 +87,10 @@ private:
     void plan(Outgoing& message, base::Nanoseconds now);
     [[nodiscard]] rails::Frame* cut(Outgoing& message, Share& share, std::uint64_t most);
     void end(Outgoing& message, ErrorCode code);
+    /// Names the message in its frames; never 0.
+    [[nodiscard]] static std::uint64_t token_of(const Outgoing& message) noexcept {
+        return (std::uint64_t{message.generation} << 32 | message.index) + 1;
+    }
     [[nodiscard]] Outgoing* of_token(std::uint64_t token) noexcept;
 
     Options options_;

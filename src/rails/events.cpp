@@ -2,6 +2,7 @@
 #include "rails/rail_manager.hpp"
 
 #include <cassert>
+#include <cstdlib>
 
 namespace railmux::rails {
 
@@ -187,6 +188,22 @@ void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& hea
         paces_[link.rail].lone(bytes, service, peers_[link.peer].talk->candidates[link.place].cost.per_byte, busy_);
 }
 
+/// What was predicted of the frame, and what came of it. That is known of the newest one of an acknowledgement; the others may
+/// have arrived at any time since the acknowledgement before.
+void RailManager::compare(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
+                          base::Nanoseconds now) noexcept {
+    if (frame.seq + 1 != header.ack || header.held >= held_longest) return;
+    auto& known = peers_[acknowledged_by.peer];
+    const auto way_back = known.talk->candidates[acknowledged_by.place].cost.latency / sched::ticks_per_ns;
+    const auto real = std::max<base::Nanoseconds>(now - frame.sent - header.held - way_back, 0);
+    const base::Nanoseconds predicted = frame.predicted;
+    auto& traffic = known.traffic[frame.rail];
+    ++traffic.timed_frames;
+    traffic.predicted_ns += static_cast<std::uint64_t>(predicted);
+    traffic.real_ns += static_cast<std::uint64_t>(real);
+    traffic.error_ns += static_cast<std::uint64_t>(std::abs(real - predicted));
+}
+
 bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack, bool credit,
                             base::Nanoseconds now) {
     const auto peer = link.peer;
@@ -196,12 +213,21 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     const auto release = [&](Frame& frame) {
         moved = released_ = true;
         if (frame.link != no_link) learn_from(link, header, frame, now);
+        if (frame.predicted != 0) [[unlikely]]
+            compare(link, header, frame, now);
         frame.acked = true;
         release_if_free(peer, frame);
     };
-    if (!talk.session.acknowledged(header.ack, {}, release)) return false;
-    // The bits of an acknowledgement count from the number it was made with, which may be older than the one stamped on.
-    if (!sack.empty() && !talk.session.acknowledged(header.aux, sack, release)) return false;
+    const auto record = [&](Frame& frame) {
+        if (frame.link != no_link) tracer_->acknowledged(link, header, frame, talk, now);
+        release(frame);
+    };
+    const auto take = [&](const auto& each) {
+        if (!talk.session.acknowledged(header.ack, {}, each)) return false;
+        // The bits of an acknowledgement count from the number it was made with, which may be older than the one stamped on.
+        return sack.empty() || talk.session.acknowledged(header.aux, sack, each);
+    };
+    if (!(tracer_ == nullptr ? take(release) : take(record))) return false;
     if (!moved) return true;
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
     if (!bulk_peers_.empty()) feed_all(now);

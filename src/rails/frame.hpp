@@ -106,9 +106,12 @@ struct Frame {
     std::uint8_t undone = 0;       // taken works that have not been `done`
     bool queued = false;           // in an outbox
     bool acked = false;
-    base::Nanoseconds sent = 0;
-    bool alone = false;       // nothing was on its link when it was handed over
-    std::uint64_t token = 0;  // the owner's; not 0: the owner is told when the frame is acknowledged
+    base::Nanoseconds sent = 0;   // when it was handed to a link, last
+    bool alone = false;           // nothing was on its link when it was handed over
+    bool again = false;           // the link that it went to first died
+    std::uint8_t rail = 0;        // of the link that it went to
+    std::uint32_t predicted = 0;  // its delivery after `sent`, in ns, at most 4 s; 0: it is not one of those compared
+    std::uint64_t token = 0;      // the owner's; not 0: the owner is told when the frame is acknowledged
 
     // Bulk in front of the frame: put these, then send the frame on the same link.
     // Four pieces let a put run over the seams of a gather list; finer lists need more puts.

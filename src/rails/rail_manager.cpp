@@ -23,6 +23,9 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       node_(rails.size()),
       claims_(rails.size(), 0) {
     if (options_.share_node) join_node();
+    if (!options_.tracer.wanted()) return;
+    noted_mask_ = 0;
+    tracer_ = std::make_unique<Tracer>(options_.tracer, rails_, policy_, links_, peers_, log_);
 }
 
 RailManager::~RailManager() = default;

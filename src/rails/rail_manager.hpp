@@ -11,10 +11,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <railmux/explanation.hpp>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
@@ -26,6 +29,7 @@
 #include "rails/node_table.hpp"
 #include "rails/peer.hpp"
 #include "rails/rail_set.hpp"
+#include "rails/tracer.hpp"
 #include "sched/node_load.hpp"
 #include "sched/policy.hpp"
 
@@ -68,6 +72,7 @@ public:
     struct Options {
         Connector::Options connector;
         Assessor::Options assessor;
+        Tracer::Options tracer;
         base::Nanoseconds patience = 10 * base::second;  // without a link, before operations fail
         base::Nanoseconds ack_delay = 100 * base::microsecond;
         std::uint64_t fragment = 256 * 1024;  // largest piece of bulk
@@ -105,6 +110,10 @@ public:
     void offer_bulk(std::uint32_t peer, base::Nanoseconds now);
     /// Whether the policy splits what is left of bulk anew as it goes: then plan_bulk is not asked.
     [[nodiscard]] bool replans() const noexcept { return policy_.replans(); }
+    /// For the trace: a large message of the peer, whose pieces carry `token`, is among that bulk from now on.
+    void note_bulk(std::uint32_t peer, std::uint64_t token, std::uint64_t bytes, base::Nanoseconds now) noexcept {
+        if (tracer_ != nullptr) tracer_->offered(peer, token, bytes, now);
+    }
     /// How the policy would split `bytes` over the links to the peer that reach one of the target's regions. Empty when
     /// none does now.
     void plan_bulk(std::uint32_t peer, const BulkTarget& target, std::uint64_t bytes, base::Nanoseconds now,
@@ -122,6 +131,9 @@ public:
     /// Credit: `units` of the peer's data have been taken by the application; what the peer says of ours.
     void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now);
     [[nodiscard]] std::uint32_t consumed_by(std::uint32_t peer) const noexcept;
+
+    /// What would be done with `bytes` to the peer, which is connected: a frame of that length, or a payload to be divided.
+    [[nodiscard]] Explanation explain(std::uint32_t peer, std::uint64_t bytes, bool divisible, base::Nanoseconds now);
 
     // --- Models ------------------------------------------------------------------------------------------------------
 
@@ -158,6 +170,8 @@ private:
     static constexpr std::uint64_t small_bytes = 256;
     // Frames from this size on show the rate of a rail that is slower than thought.
     static constexpr std::uint64_t large_bytes = 1024;
+    // Of so many frames one is followed to compare prediction and delivery: enough to judge by, and next to nothing a frame.
+    static constexpr std::uint32_t frames_per_prediction = 16;
 
     // ConnectorHost
     void link_proven(Link& link, base::Nanoseconds now) override;
@@ -183,6 +197,8 @@ private:
     [[nodiscard]] static bool take_credit(Conversation& talk, const FrameHeader& header) noexcept;
     void hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
+    void compare(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
+                 base::Nanoseconds now) noexcept;
     void learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
@@ -200,6 +216,7 @@ private:
     void drop_claims(Conversation& talk) noexcept;
     void refresh(Conversation& talk, base::Nanoseconds now) noexcept;
     void charge(Link& link, Frame& frame, base::Nanoseconds now);
+    void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
     void charge_late();
     bool catch_up();
     void uncharge(const Frame& frame) noexcept;
@@ -257,6 +274,10 @@ private:
     std::vector<Heard> heard_;
     std::vector<Heard> taking_;  // scratch of take_heard
     std::vector<Frame*> late_;   // given to a peer's only link, and not charged yet
+
+    std::unique_ptr<Tracer> tracer_;  // where decisions are to be told
+    // Frames with none of these bits in their number are noted before they are charged: all, where there is a tracer.
+    std::uint32_t noted_mask_ = frames_per_prediction - 1;
 
     std::vector<std::uint32_t> dirty_;       // links with something to post
     std::vector<std::uint32_t> ack_list_;    // peers owed an acknowledgement

@@ -18,6 +18,12 @@ constexpr std::uint32_t frames_per_ack = Session::window / 16;
 // Without acknowledgements for so long there was no traffic.
 constexpr base::Nanoseconds pause = 10 * base::millisecond;
 
+/// At most 4 s, and never 0, which means that nothing was predicted.
+std::uint32_t narrowed_ns(sched::Ticks ticks) noexcept {
+    constexpr sched::Ticks most = std::numeric_limits<std::uint32_t>::max();
+    return static_cast<std::uint32_t>(std::clamp<sched::Ticks>(ticks / sched::ticks_per_ns, 1, most));
+}
+
 }  // namespace
 
 void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) {
@@ -67,6 +73,7 @@ void RailManager::enqueue(Link& link, Frame* frame, base::Nanoseconds now) {
 
 void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
     frame->link = link.slot;
+    frame->rail = static_cast<std::uint8_t>(link.rail);
     frame->queued = true;
     frame->posted = 0;
     frame->sent = now;
@@ -93,7 +100,20 @@ void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
     paces_[link.rail].sent(bytes, now);
     node_.sent(link.rail, bytes, now);
     link.unacked_bytes += bytes;
-    if (link.state == LinkState::live) policy_.charge(peers_[link.peer].talk->candidates[link.place], bytes, now);
+    if (link.state != LinkState::live) return;  // it goes elsewhere soon
+    if ((frame.seq & noted_mask_) == 0) [[unlikely]]
+        return charge_noted(link, frame, now);
+    policy_.charge(peers_[link.peer].talk->candidates[link.place], bytes, now);
+}
+
+/// Also notes what is expected, for the report and the trace: before the policy is told.
+void RailManager::charge_noted(const Link& link, Frame& frame, base::Nanoseconds now) {
+    const auto& talk = *peers_[link.peer].talk;
+    const auto& candidate = talk.candidates[link.place];
+    const auto bytes = frame.wire_bytes();
+    if (tracer_ != nullptr) tracer_->decided(link, frame, talk, now);
+    if (frame.seq % frames_per_prediction == 0) frame.predicted = narrowed_ns(policy_.delivery(candidate, bytes, now));
+    policy_.charge(candidate, bytes, now);
 }
 
 void RailManager::charge_late() {
@@ -274,6 +294,8 @@ void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nan
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (frame.link != lost_slot || frame.queued || frame.undone > 0) return;
         uncharge(frame);
+        frame.again = frame.again || lost_slot != no_link;
+        frame.predicted = 0;
         route(peer, *known.talk, &frame, now);
         if (lost_slot != no_link && frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
     });

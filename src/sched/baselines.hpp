@@ -17,6 +17,7 @@ public:
                                      base::Nanoseconds now) noexcept override;
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                std::span<std::uint64_t> shares) noexcept override;
+    [[nodiscard]] std::unique_ptr<Policy> clone() const override { return std::make_unique<Fixed>(*this); }
 };
 
 /// One message to each rail in turn; large messages in equal parts.
@@ -27,6 +28,7 @@ public:
                                      base::Nanoseconds now) noexcept override;
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                std::span<std::uint64_t> shares) noexcept override;
+    [[nodiscard]] std::unique_ptr<Policy> clone() const override { return std::make_unique<RoundRobin>(*this); }
 
 private:
     std::size_t turn_ = 0;
@@ -44,6 +46,7 @@ public:
                                      base::Nanoseconds now) noexcept override;
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                std::span<std::uint64_t> shares) noexcept override;
+    [[nodiscard]] std::unique_ptr<Policy> clone() const override { return std::make_unique<WeightedRoundRobin>(*this); }
 
 private:
     std::vector<std::int64_t> credit_;  // by local rail
@@ -63,6 +66,7 @@ public:
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                std::span<std::uint64_t> shares) noexcept override;
     void charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept override;
+    [[nodiscard]] std::unique_ptr<Policy> clone() const override { return std::make_unique<Wfq>(*this); }
 
 private:
     static constexpr std::uint64_t unit = 1'000'000;      // of virtual time: a byte over a share of 1

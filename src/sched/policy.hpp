@@ -24,6 +24,7 @@ struct Cost {
     Ticks slope = 0;     // G and what else grows with the size
     Ticks gap = 0;       // g
     Ticks per_byte = 0;  // G
+    friend bool operator==(const Cost&, const Cost&) = default;
 };
 
 /// A link that could carry the message, as the policy sees it.
@@ -41,7 +42,6 @@ class Policy {
 public:
     virtual ~Policy() = default;
     Policy() = default;
-    Policy(const Policy&) = delete;
     Policy& operator=(const Policy&) = delete;
 
     [[nodiscard]] virtual std::string_view name() const noexcept = 0;
@@ -60,6 +60,23 @@ public:
     /// `bytes` have been handed to the candidate's rail, by us or by others.
     virtual void charge([[maybe_unused]] const Candidate& candidate, [[maybe_unused]] std::uint64_t bytes,
                         [[maybe_unused]] base::Nanoseconds now) noexcept {}
+
+    /// Whether decisions rest on `delivery`.
+    [[nodiscard]] virtual bool predicts() const noexcept { return false; }
+
+    /// When a message of `bytes` handed over now would be delivered, after `now`. A policy that does not predict says what its
+    /// rail's cost and backlog come to, so that its choices can be judged, too.
+    [[nodiscard]] virtual Ticks delivery(const Candidate& candidate, std::uint64_t bytes,
+                                         [[maybe_unused]] base::Nanoseconds now) const noexcept {
+        return times(candidate.backlog, candidate.cost.per_byte) + candidate.cost.latency +
+               times(bytes, candidate.cost.slope);
+    }
+
+    /// Another in the same state, to be asked what this one would do.
+    [[nodiscard]] virtual std::unique_ptr<Policy> clone() const = 0;
+
+protected:
+    Policy(const Policy&) = default;
 };
 
 /// The policy with that name (policy_names) for a process with `rails` local rails. Throws Error(invalid_config) for an

@@ -19,4 +19,13 @@ inline constexpr Ticks ticks_per_ns = 1024;
 /// For set-up: the paths that decide use no floating point.
 [[nodiscard]] inline Ticks to_ticks(double ns) noexcept { return std::llround(ns * static_cast<double>(ticks_per_ns)); }
 
+/// bytes * ticks, kept far from overflow: what takes longer than a day is not distinguished.
+[[nodiscard]] inline Ticks times(std::uint64_t bytes, Ticks per_byte) noexcept {
+    constexpr Ticks longest = to_ticks(86'400 * base::second);
+    // Of one type: the overflow check of mixed signs costs several times as much.
+    Ticks product = 0;
+    if (__builtin_mul_overflow(static_cast<Ticks>(bytes), per_byte, &product)) return longest;
+    return product < longest ? product : longest;
+}
+
 }  // namespace railmux::sched

@@ -16,15 +16,6 @@ constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 constexpr std::uint64_t least_share = 1024;
 // How far back the mix of small and large messages counts for what a byte of backlog costs.
 constexpr std::uint64_t mix_bytes = 64 * 1024;
-
-/// bytes * ticks, kept far from overflow: what takes longer than a day is not distinguished.
-Ticks times(std::uint64_t bytes, Ticks per_byte) noexcept {
-    constexpr Ticks longest = to_ticks(86'400 * base::second);
-    // Of one type: the overflow check of mixed signs costs several times as much.
-    Ticks product = 0;
-    if (__builtin_mul_overflow(static_cast<Ticks>(bytes), per_byte, &product)) return longest;
-    return product < longest ? product : longest;
-}
 }  // namespace
 
 inline Ticks Vft::idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept {

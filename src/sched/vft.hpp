@@ -42,9 +42,10 @@ public:
                std::span<std::uint64_t> shares) noexcept override;
     [[nodiscard]] bool replans() const noexcept override { return true; }
     void charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept override;
-
-    /// When a message of `bytes` handed over now would be delivered, after `now`.
-    [[nodiscard]] Ticks delivery(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) const noexcept;
+    [[nodiscard]] bool predicts() const noexcept override { return true; }
+    [[nodiscard]] Ticks delivery(const Candidate& candidate, std::uint64_t bytes,
+                                 base::Nanoseconds now) const noexcept override;
+    [[nodiscard]] std::unique_ptr<Policy> clone() const override { return std::make_unique<Vft>(*this); }
 
 private:
     struct Clock {

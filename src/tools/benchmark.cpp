@@ -30,8 +30,13 @@ Role role_of(const SideOptions& options, const Config& config) {
     if (config.number("job.size") < 2) {
         throw UsageError("the job has one process, and two are needed", "start it with `railmux run -n 2`");
     }
+    if (options.partner == 0 || options.partner >= config.number("job.size")) {
+        throw UsageError(fmt::format("--peer {}: the job has ranks 1 to {} beside rank 0", options.partner,
+                                     config.number("job.size") - 1),
+                         "name one of them");
+    }
     const auto rank = config.number("job.rank");
-    return rank == 0 ? Role::drive : rank == 1 ? Role::serve : Role::idle;
+    return rank == 0 ? Role::drive : rank == options.partner ? Role::serve : Role::idle;
 }
 
 void set_option(Config& config, std::string_view option, std::string_view name, std::string_view value) {
@@ -184,7 +189,8 @@ int run_sides(const SideOptions& options, const Drive& drive) {
         return serve(context, context.peer(0), workspace) ? 0 : 1;
     }
     const std::chrono::nanoseconds patience(config.number("connect.patience"));
-    const auto server = options.connect.empty() ? context.peer(1) : context.connect(options.connect, patience);
+    const auto server = options.connect.empty() ? context.peer(static_cast<std::uint32_t>(options.partner))
+                                                : context.connect(options.connect, patience);
     Driver driver(context, server, workspace);
     drive(context, server, driver, config);
     driver.finish();

@@ -37,12 +37,13 @@ struct SideOptions {
     std::string listen;
     std::string connect;
     bool keep = false;
+    std::uint64_t partner = 1;  // under `railmux run`: the rank that serves rank 0
 };
 
 void add_side_options(CLI::App& command, SideOptions& options);
 
-/// Plays this process's role: serves (listener, or rank 1 of a job), calls `drive` with the driver of the serving side
-/// (connected, or rank 0), or nothing (rank 2 and above). The command's exit code.
+/// Plays this process's role: serves (listener, or rank `partner` of a job), calls `drive` with the driver of the serving side
+/// (connected, or rank 0), or nothing (other ranks). The command's exit code.
 using Drive = std::function<void(Context& context, Peer server, Driver& driver, const Config& config)>;
 [[nodiscard]] int run_sides(const SideOptions& options, const Drive& drive);
 

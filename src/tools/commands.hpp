@@ -14,6 +14,9 @@ void add_pingpong(CLI::App& railmux, int& exit_code);
 void add_bandwidth(CLI::App& railmux, int& exit_code);
 void add_probe(CLI::App& railmux, int& exit_code);
 void add_models(CLI::App& railmux, int& exit_code);
+void add_explain(CLI::App& railmux, int& exit_code);
+void add_trace(CLI::App& railmux, int& exit_code);
+void add_replay(CLI::App& railmux, int& exit_code);
 void add_run(CLI::App& railmux, int& exit_code);
 
 }  // namespace railmux::tools

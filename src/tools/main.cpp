@@ -38,6 +38,9 @@ int run(int argc, char** argv) {
     railmux::tools::add_bandwidth(railmux, exit_code);
     railmux::tools::add_probe(railmux, exit_code);
     railmux::tools::add_models(railmux, exit_code);
+    railmux::tools::add_explain(railmux, exit_code);
+    railmux::tools::add_trace(railmux, exit_code);
+    railmux::tools::add_replay(railmux, exit_code);
     railmux::tools::add_run(railmux, exit_code);
     try {
         railmux.parse(argc, argv);

@@ -1,7 +1,6 @@
 // `railmux probe`: measures the links to another process in full.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include "model/picture.hpp"
 #include "tools/benchmark.hpp"
 #include "tools/commands.hpp"
+#include "tools/files.hpp"
 #include "tools/usage.hpp"
 
 namespace railmux::tools {
@@ -75,12 +75,6 @@ void print_json(const std::vector<LinkAssessment>& links, const Before& before) 
                            {"took_ns", link.took.count()}});
     }
     fmt::print("{}\n", nlohmann::json{{"tool", "probe"}, {"results", results}}.dump());
-}
-
-void write_file(const std::string& path, const std::string& text) {
-    std::ofstream file(path);
-    file << text;
-    if (!file.flush()) throw Error(ErrorCode::system, path + " cannot be written", "check the folder and its rights");
 }
 
 std::string csv_of(const std::vector<LinkAssessment>& links) {

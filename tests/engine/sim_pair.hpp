@@ -59,8 +59,7 @@ public:
 
     /// An engine over the rails that the fabric has for `host` by now; `rails` receives its transport.
     std::unique_ptr<messaging::Engine> start(const std::string& host, std::string_view policy,
-                                             FaultyTransport** rails = nullptr) {
-        Config config;
+                                             FaultyTransport** rails = nullptr, Config config = {}) {
         // Nobody progresses the other side while one is destroyed: no waiting for goodbyes.
         config.set("policy", policy).set("progress", "poll").set("close.timeout", "0s").set("log", "off");
         for (const auto& [name, value] : settings) config.set(name, value);

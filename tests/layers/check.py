@@ -14,9 +14,10 @@ below = {
     "progress": ["base"],
     "model": ["base"],
     "sched": ["base", "model"],
-    "rails": ["base", "transports", "sched", "model", "progress"],
-    "messaging": ["base", "bootstrap", "transports", "progress", "sched", "model", "rails"],
-    "tools": ["base", "bootstrap", "model"],
+    "trace": ["base", "sched"],
+    "rails": ["base", "transports", "sched", "model", "progress", "trace"],
+    "messaging": ["base", "bootstrap", "transports", "progress", "sched", "model", "trace", "rails"],
+    "tools": ["base", "bootstrap", "model", "trace"],
 }
 include = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 wrong = []

@@ -1,0 +1,151 @@
+#include "rails/tracer.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+
+#include "base/host.hpp"
+#include "sched/explain.hpp"
+
+namespace railmux::rails {
+
+namespace {
+
+trace::Header header_of(const Tracer::Options& options, const RailSet& rails, const sched::Policy& policy) {
+    const auto wall = std::chrono::system_clock::now().time_since_epoch();
+    trace::Header header{.rank = options.rank == no_rank ? trace::no_rank : options.rank,
+                         .pid = base::process_id(),
+                         .started = options.clock(),
+                         .wall = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count(),
+                         .host = base::host_name(),
+                         .policy = std::string(policy.name())};
+    for (std::size_t i = 0; i < rails.size(); ++i) {
+        const auto& traits = rails[i].traits();
+        header.rails.push_back({traits.name, traits.speed_bps});
+    }
+    return header;
+}
+
+template <typename Integer>
+std::uint32_t narrowed(Integer value) noexcept {
+    constexpr auto most = std::numeric_limits<std::uint32_t>::max();
+    return static_cast<std::uint32_t>(std::clamp<Integer>(value, 0, most));
+}
+
+double us(sched::Ticks ticks) { return static_cast<double>(ticks) / (sched::ticks_per_ns * base::microsecond); }
+
+}  // namespace
+
+Tracer::Tracer(const Options& options, const RailSet& rails, const sched::Policy& policy, LinkTable& links,
+               const PeerTable& peers, base::Logger& log)
+    : policy_(policy), links_(links), peers_(peers), rails_(rails), log_(log), to_explain_(options.explain) {
+    if (options.file.empty()) return;
+    const auto header = header_of(options, rails, policy);
+    recorder_.emplace(trace::expand_path(options.file, header.rank, header.pid), header, log);
+}
+
+void Tracer::decided(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now) {
+    if (recorder_) record(link, frame, talk, now);
+    if (explained_ < to_explain_) explain(link, frame, talk, now);
+}
+
+void Tracer::record(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now) {
+    const auto count = std::min(talk.links.size(), trace::Recorder::most_options);
+    if (link.place >= count) return;
+    auto recent = trace::no_option;
+    for (std::size_t i = 0; i < count; ++i) {
+        announce(links_.at(talk.links[i]), talk.candidates[i].cost);
+        if (talk.candidates[i].recent) recent = static_cast<std::uint16_t>(i);
+    }
+    const auto bytes = frame.wire_bytes();
+    std::byte* to =
+        recorder_->add(trace::DecisionRecord{.flags = frame.again ? trace::decision_flag::again : std::uint8_t{0},
+                                             .options = static_cast<std::uint16_t>(count),
+                                             .choice = static_cast<std::uint16_t>(link.place),
+                                             .type = static_cast<std::uint8_t>(frame.type),
+                                             .peer = link.peer,
+                                             .seq = frame.seq,
+                                             .time = static_cast<std::uint64_t>(now),
+                                             .message = frame.piece_count > 0 ? frame.token : 0,
+                                             .bytes = narrowed(bytes),
+                                             .recent = recent});
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto& candidate = talk.candidates[i];
+        const trace::OptionRecord option{
+            .link = talk.links[i],
+            .predicted_ns = narrowed(policy_.delivery(candidate, bytes, now) / sched::ticks_per_ns),
+            .backlog = narrowed(candidate.backlog),
+            .claimed = narrowed(talk.claims[i])};
+        std::memcpy(to + i * sizeof option, &option, sizeof option);
+    }
+}
+
+/// Says what is new about a link.
+void Tracer::announce(const Link& link, const sched::Cost& cost) {
+    if (link.slot >= announced_.size()) announced_.resize(link.slot + 1);
+    auto& told = announced_[link.slot];
+    const Announced news{link.peer, static_cast<std::uint8_t>(link.rail), link.remote_rail, cost};
+    if (told == news) [[likely]]
+        return;
+    told = news;
+    if (link.peer >= instances_.size()) instances_.resize(link.peer + 1, 0);
+    if (std::exchange(instances_[link.peer], peers_[link.peer].instance) != peers_[link.peer].instance) {
+        recorder_->add_peer(link.peer, peers_.name(link.peer));
+    }
+    recorder_->add(trace::LinkRecord{.rail = news.rail,
+                                     .remote_rail = news.remote_rail,
+                                     .link = link.slot,
+                                     .peer = link.peer,
+                                     .latency = std::min(cost.latency, trace::costliest),
+                                     .slope = std::min(cost.slope, trace::costliest),
+                                     .gap = std::min(cost.gap, trace::costliest),
+                                     .per_byte = std::min(cost.per_byte, trace::costliest)});
+}
+
+void Tracer::acknowledged(const Link& by, const FrameHeader& header, const Frame& frame, const Conversation& talk,
+                          base::Nanoseconds now) noexcept {
+    if (!recorder_) return;
+    const bool known = header.held < held_longest;
+    const auto back = (known ? header.held : 0) + talk.candidates[by.place].cost.latency / sched::ticks_per_ns;
+    const bool complete = header.type == FrameType::ack;
+    const auto flags =
+        (known ? trace::acknowledged_flag::held_known : 0) | (complete ? trace::acknowledged_flag::complete : 0);
+    recorder_->add(trace::AcknowledgedRecord{.flags = static_cast<std::uint8_t>(flags),
+                                             .peer = by.peer,
+                                             .seq = frame.seq,
+                                             .back_ns = narrowed(back),
+                                             .time = static_cast<std::uint64_t>(now)});
+}
+
+void Tracer::offered(std::uint32_t peer, std::uint64_t token, std::uint64_t bytes, base::Nanoseconds now) noexcept {
+    if (!recorder_) return;
+    recorder_->add(
+        trace::OfferRecord{.peer = peer, .message = token, .bytes = bytes, .time = static_cast<std::uint64_t>(now)});
+}
+
+void Tracer::explain(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now) {
+    const auto bytes = frame.wire_bytes();
+    const auto verdict = sched::weigh(policy_, talk.candidates, bytes, now, link.place);
+    std::vector<std::string> names;
+    for (const auto slot : talk.links) {
+        names.push_back(fmt::format("{} ({})", rails_[links_.at(slot).rail].traits().name, links_.at(slot).label));
+    }
+    // A piece goes where the plan for its message has a share, which may be another rail than that with the first delivery.
+    const auto why = frame.piece_count > 0 && talk.links.size() > 1
+                         ? fmt::format("{} bytes are planned for it", talk.claims[link.place])
+                         : sched::reason(policy_, verdict, talk.candidates, names);
+    log_.always("decision {}: {} of {} bytes to {} over {}: {}", ++explained_,
+                trace::frame_name(static_cast<std::uint8_t>(frame.type)), bytes, peers_.name(link.peer),
+                names[link.place], why);
+    for (std::size_t i = 0; i < names.size(); ++i) {
+        const auto& candidate = talk.candidates[i];
+        log_.always(
+            "  {} {}: delivered in {:.1f} us: waits {:.1f} us for {} bytes, then {:.1f} us and {:.2f} ns a byte",
+            i == link.place ? "*" : " ", names[i], us(verdict.prospects[i].delivery), us(verdict.prospects[i].wait),
+            candidate.backlog, us(candidate.cost.latency), us(candidate.cost.slope) * base::microsecond);
+    }
+    if (explained_ == to_explain_) log_.always("these were the {} decisions to explain", explained_);
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,69 @@
+// Tracer: tells of decisions as they are made: into a trace file (RAILMUX_TRACE), and the first ones into the log
+// (RAILMUX_EXPLAIN). It exists only where one of these is wanted.
+//
+// Threads: one engine at a time.
+// Lifetime: owned by the rail manager; refers to its rails, links, peers and policy.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/log.hpp"
+#include "rails/link.hpp"
+#include "rails/peer.hpp"
+#include "rails/rail_set.hpp"
+#include "sched/policy.hpp"
+#include "trace/recorder.hpp"
+
+namespace railmux::rails {
+
+class Tracer {
+public:
+    struct Options {
+        std::string file;           // empty: no trace
+        std::uint64_t explain = 0;  // decisions to log
+        std::uint32_t rank = no_rank;
+        base::Nanoseconds (*clock)() = &base::now_ns;
+        [[nodiscard]] bool wanted() const noexcept { return !file.empty() || explain > 0; }
+    };
+
+    /// Throws Error(invalid_config) when the file cannot be written.
+    Tracer(const Options& options, const RailSet& rails, const sched::Policy& policy, LinkTable& links,
+           const PeerTable& peers, base::Logger& log);
+
+    /// The frame goes over `link`, whose peer's candidates are fresh; the policy has not been told yet.
+    void decided(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now);
+    /// It is acknowledged by what came in over `by`.
+    void acknowledged(const Link& by, const FrameHeader& header, const Frame& frame, const Conversation& talk,
+                      base::Nanoseconds now) noexcept;
+    /// The pieces of a large message, which carry `token`, may go.
+    void offered(std::uint32_t peer, std::uint64_t token, std::uint64_t bytes, base::Nanoseconds now) noexcept;
+
+private:
+    struct Announced {  // what the file says of a link
+        std::uint32_t peer = no_peer;
+        std::uint8_t rail = 0;
+        std::uint8_t remote_rail = 0;
+        sched::Cost cost{};
+        friend bool operator==(const Announced&, const Announced&) = default;
+    };
+
+    void record(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now);
+    void announce(const Link& link, const sched::Cost& cost);
+    void explain(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now);
+
+    const sched::Policy& policy_;
+    LinkTable& links_;
+    const PeerTable& peers_;
+    const RailSet& rails_;
+    base::Logger& log_;
+    std::uint64_t to_explain_;
+    std::uint64_t explained_ = 0;
+    std::optional<trace::Recorder> recorder_;
+    std::vector<Announced> announced_;      // by link
+    std::vector<std::uint64_t> instances_;  // by peer: the process whose name the file has
+};
+
+}  // namespace railmux::rails

@@ -1,0 +1,98 @@
+#include "sched/explain.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "sched/vft.hpp"
+
+namespace railmux::sched {
+
+namespace {
+
+double us(Ticks ticks) { return static_cast<double>(ticks) / (ticks_per_ns * base::microsecond); }
+
+/// The place of the least value of `key` over the prospects; the first of equals.
+template <typename Key>
+std::size_t least(const Verdict& verdict, Key key) {
+    const auto& all = verdict.prospects;
+    const auto less = [&](const Prospect& a, const Prospect& b) { return key(a) < key(b); };
+    return static_cast<std::size_t>(std::min_element(all.begin(), all.end(), less) - all.begin());
+}
+
+std::string reason_for_split(const Verdict& verdict, std::span<const std::string> names, std::size_t used) {
+    const auto best = least(verdict, [](const Prospect& p) { return p.delivery; });
+    Ticks end = 0;
+    for (const auto& p : verdict.prospects) end = std::max(end, p.share_delivery);
+    return fmt::format("split over {} rails, which end together after {:.1f} us; {} alone would take {:.1f} us", used,
+                       us(end), names[best], us(verdict.prospects[best].delivery));
+}
+
+/// Of one rail that takes all of it, by a policy that compares deliveries.
+std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> candidates,
+                           std::span<const std::string> names) {
+    const auto& chosen = verdict.prospects[verdict.choice];
+    const auto first = least(verdict, [](const Prospect& p) { return p.delivery; });
+    const auto fastest = least(verdict, [](const Prospect& p) { return p.delivery - p.wait; });
+    if (verdict.choice != first) {
+        const auto gain = us(chosen.delivery - verdict.prospects[first].delivery);
+        if (candidates[verdict.choice].recent && verdict.choice != fastest) {
+            return fmt::format("the peer used it last; {} would deliver {:.1f} us earlier, which is about equal",
+                               names[first], gain);
+        }
+        return fmt::format("fastest when idle; {} would deliver {:.1f} us earlier, which is below the margin of {} %",
+                           names[first], gain, VftOptions{}.margin_percent);
+    }
+    if (verdict.choice == fastest) return "delivers first, and would if all rails were idle";
+    const auto& idle = verdict.prospects[fastest];
+    return fmt::format("{} would be fastest when idle, but is busy for {:.1f} us: {:.1f} us are gained", names[fastest],
+                       us(idle.wait), us(idle.delivery - chosen.delivery));
+}
+
+}  // namespace
+
+Verdict weigh(const Policy& policy, std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
+              std::size_t choice) {
+    Verdict verdict{.choice = choice};
+    for (const auto& candidate : candidates) {
+        const auto delivery = policy.delivery(candidate, bytes, now);
+        const auto idle = candidate.cost.latency + times(bytes, candidate.cost.slope);
+        verdict.prospects.push_back({.wait = std::max<Ticks>(delivery - idle, 0), .delivery = delivery});
+    }
+    auto& chosen = verdict.prospects[choice];
+    chosen.share = bytes;
+    chosen.share_delivery = chosen.delivery;
+    return verdict;
+}
+
+Verdict judge(const Policy& policy, std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
+              bool divisible) {
+    const auto copy = policy.clone();
+    if (!divisible) return weigh(policy, candidates, bytes, now, copy->choose(candidates, bytes, now));
+    std::vector<std::uint64_t> shares(candidates.size(), 0);
+    copy->split(candidates, bytes, now, shares);
+    const auto most = static_cast<std::size_t>(std::max_element(shares.begin(), shares.end()) - shares.begin());
+    auto verdict = weigh(policy, candidates, bytes, now, most);
+    for (std::size_t i = 0; i < shares.size(); ++i) {
+        auto& prospect = verdict.prospects[i];
+        const auto& cost = candidates[i].cost;
+        prospect.wait += times(candidates[i].claimed, cost.per_byte);
+        // It goes in pieces, one while the one before is on its way: nothing but G grows with the size.
+        const auto of = [&](std::uint64_t part) { return prospect.wait + cost.latency + times(part, cost.per_byte); };
+        prospect.delivery = of(bytes);
+        prospect.share = shares[i];
+        prospect.share_delivery = shares[i] == 0 ? 0 : of(shares[i]);
+    }
+    return verdict;
+}
+
+std::string reason(const Policy& policy, const Verdict& verdict, std::span<const Candidate> candidates,
+                   std::span<const std::string> names) {
+    if (candidates.size() == 1) return "there is no other rail";
+    if (!policy.predicts()) return fmt::format("the policy {} does not compare deliveries", policy.name());
+    const auto used = static_cast<std::size_t>(std::count_if(verdict.prospects.begin(), verdict.prospects.end(),
+                                                             [](const Prospect& p) { return p.share > 0; }));
+    return used > 1 ? reason_for_split(verdict, names, used) : reason_for_one(verdict, candidates, names);
+}
+
+}  // namespace railmux::sched

@@ -1,0 +1,57 @@
+#include "trace/recorder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include <railmux/error.hpp>
+
+namespace railmux::trace {
+
+Recorder::Recorder(std::string path, const Header& header, base::Logger& log)
+    : path_(std::move(path)), log_(log), block_(std::make_unique_for_overwrite<std::byte[]>(block)) {
+    const auto refuse = [&](std::string_view why, std::string cure) {
+        throw Error(ErrorCode::invalid_config, fmt::format("trace: {} {}", path_, why), std::move(cure));
+    };
+    // Emptied only when nobody else writes it, this process's other contexts included.
+    file_.reset(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666));
+    if (!file_.valid()) {
+        refuse(fmt::format("cannot be written: {}", std::strerror(errno)),
+               "name a file in a folder that may be written");
+    }
+    if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        refuse("is being written by another context or process", "put %p (process id) or %r (rank) into its name");
+    }
+    // What cannot be emptied (a pipe, /dev/null) is written all the same.
+    static_cast<void>(::ftruncate(file_.get(), 0) == 0);
+    const auto head = encode(header);
+    std::memcpy(room(head.size()), head.data(), head.size());
+    flush();
+}
+
+Recorder::~Recorder() { flush(); }
+
+void Recorder::add_peer(std::uint32_t peer, std::string_view name) noexcept {
+    name = name.substr(0, longest_name);
+    append(PeerRecord{.name_bytes = static_cast<std::uint16_t>(name.size()), .peer = peer});
+    std::memcpy(room(name.size()), name.data(), name.size());
+}
+
+void Recorder::flush() noexcept {
+    std::size_t written = 0;
+    while (file_.valid() && written < used_) {
+        const auto count = ::write(file_.get(), block_.get() + written, used_ - written);
+        if (count > 0) {
+            written += static_cast<std::size_t>(count);
+        } else if (count == 0 || errno != EINTR) {
+            log_.warning("trace: {} ends here: {}", path_, std::strerror(errno));
+            file_.reset();
+        }
+    }
+    used_ = 0;
+}
+
+}  // namespace railmux::trace
