@@ -90,6 +90,9 @@ std::vector<LinkModel> Context::models(Peer peer) const { return engine_->models
 std::vector<LinkAssessment> Context::assess(Peer peer, std::string_view rails, const AssessOptions& options) {
     return engine_->assess(peer, rails, options);
 }
+SharingAssessment Context::assess_sharing(Peer peer, std::string_view rails, const SharingOptions& options) {
+    return engine_->assess_sharing(peer, rails, options);
+}
 std::vector<RailInfo> Context::rails() const { return engine_->rails(); }
 std::vector<RailTraffic> Context::traffic() const { return engine_->traffic(); }
 std::string Context::report() const { return engine_->report(); }

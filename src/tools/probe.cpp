@@ -17,6 +17,7 @@ constexpr auto footer =
     R"(Measures each rail with trains of messages (PRTT) and fits the LogGP model: for each range of sizes the latency L, the overheads
 of sender and receiver o_s and o_r, the gap g, and the bandwidth 1/G. docs/model.md tells how, and how the numbers compare with
 other tools: half the round trip, which those call latency, is L + o_s + o_r.
+Then floods the rails alone and in pairs, to see which share a bottleneck: a port, a switch, an uplink, a CPU.
 
   host-a$ railmux probe --listen 5000
   host-b$ railmux probe --connect host-a:5000 --svg rails.svg
@@ -52,7 +53,11 @@ void print_table(std::string_view with, const std::vector<LinkAssessment>& links
     }
 }
 
-void print_json(const std::vector<LinkAssessment>& links) {
+void print_sharing(const SharingAssessment& sharing) {
+    for (const auto& pair : sharing.pairs) fmt::print("# {}\n", pair.text);
+}
+
+void print_json(const std::vector<LinkAssessment>& links, const SharingAssessment& sharing) {
     nlohmann::json results = nlohmann::json::array();
     for (const auto& link : links) {
         results.push_back({{"rail", link.link.rail},
@@ -63,7 +68,21 @@ void print_json(const std::vector<LinkAssessment>& links) {
                            {"bytes", link.spent.bytes},
                            {"took_ns", link.took.count()}});
     }
-    fmt::print("{}\n", nlohmann::json{{"tool", "probe"}, {"results", results}}.dump());
+    nlohmann::json pairs = nlohmann::json::array();
+    for (const auto& pair : sharing.pairs) {
+        pairs.push_back({{"rail", pair.rail},
+                         {"added", pair.added},
+                         {"rail_bps", pair.rail_bps},
+                         {"added_bps", pair.added_bps},
+                         {"together_bps", pair.together_bps},
+                         {"shared", pair.shared}});
+    }
+    nlohmann::json groups = nlohmann::json::array();
+    for (const auto& group : sharing.groups) {
+        groups.push_back({{"rails", group.rails}, {"bps", group.bits_per_second}});
+    }
+    const nlohmann::json all{{"tool", "probe"}, {"results", results}, {"pairs", pairs}, {"groups", groups}};
+    fmt::print("{}\n", all.dump());
 }
 
 void write_file(const std::string& path, const std::string& text) {
@@ -116,6 +135,7 @@ void probe(const ProbeCommand& command, Context& context, Peer server, Driver& d
     };
     const auto wanted = context.models(server).size();
     const auto links = context.assess(server, "all", options);
+    const auto sharing = context.assess_sharing(server, "all", {options.progress});
     show_progress("");
     if (links.size() < wanted) {
         fmt::print(stderr, "railmux: {} of {} links died while they were measured\n", wanted - links.size(), wanted);
@@ -125,9 +145,10 @@ void probe(const ProbeCommand& command, Context& context, Peer server, Driver& d
     if (!command.csv.empty()) write_file(command.csv, csv_of(links));
     if (!command.svg.empty()) write_file(command.svg, picture_of(with, links));
     if (command.json) {
-        print_json(links);
+        print_json(links, sharing);
     } else {
         print_table(with, links);
+        print_sharing(sharing);
     }
 }
 
