@@ -29,13 +29,21 @@ enum class ModelSource : std::uint8_t {
 
 [[nodiscard]] std::string_view to_string(ModelSource source) noexcept;
 
+/// Rails to one peer that end in something they share: a port, a switch, an uplink, a CPU.
+struct RailGroup {
+    std::vector<std::string> rails;  ///< two or more
+    double bits_per_second = 0;      ///< of all of them together
+};
+
 /// The model of one link as it is used now.
 struct LinkModel {
     Peer peer;
     std::string rail;  ///< the local rail, e.g. "tcp:eth1"
     std::string link;  ///< both ends, for people
     ModelSource source = ModelSource::guess;
-    LogGP model;  ///< as corrected by traffic
+    LogGP model;         ///< as corrected by traffic
+    RailGroup group;     ///< whom it shares with, itself included; without rails: with nobody, as far as known
+    LogGP while_shared;  ///< the model while all of its group send; else the same as `model`
 };
 
 /// What probing has cost on one rail, in both directions.
@@ -71,6 +79,28 @@ struct AssessOptions {
     std::uint32_t rounds = 10;    ///< times each size is measured
     std::uint64_t max_bytes = 0;  ///< largest message; 0: the largest frame of the rail
     std::function<void(std::string_view rail, double done)> progress{};  ///< called now and then, done from 0 to 1
+};
+
+/// What a rail adds to another one.
+struct RailPair {
+    std::string rail;
+    std::string added;  ///< the slower one of the two
+    double rail_bps = 0;
+    double added_bps = 0;
+    double together_bps = 0;
+    bool shared = false;  ///< they share a bottleneck
+    std::string text;     ///< "rail tcp:eth1 adds 3 % to rail tcp:eth0 at 1 MiB: they share a bottleneck of 941 Mbit/s"
+};
+
+/// What the rails to a peer bring alone and in pairs.
+struct SharingAssessment {
+    std::vector<RailPair> pairs;
+    std::vector<RailGroup> groups;  ///< the largest first
+    std::chrono::nanoseconds took{0};
+};
+
+struct SharingOptions {
+    std::function<void(std::string_view rails, double done)> progress{};  ///< called now and then, done from 0 to 1
 };
 
 }  // namespace railmux

@@ -118,6 +118,11 @@ public:
     /// peer must progress meanwhile. Throws Error (invalid_argument; or why there is no link).
     [[nodiscard]] std::vector<LinkAssessment> assess(Peer peer, std::string_view rails = "all",
                                                      const AssessOptions& options = {});
+    /// Floods the links to the peer over the selected rails one by one and in pairs, three times, for some 100 ms and at
+    /// least 1 MiB each, and remembers which share a bottleneck: those count as one. Other messages to the peer wait
+    /// meanwhile. One call at a time. No pairs if there are fewer than two links. Else as assess.
+    [[nodiscard]] SharingAssessment assess_sharing(Peer peer, std::string_view rails = "all",
+                                                   const SharingOptions& options = {});
 
     /// How a message of `bytes` to the peer would go now, and why: every link with its cost, wait and predicted delivery.
     /// Sends nothing and changes no decision; connects if need be, for which the peer must progress. Throws Error

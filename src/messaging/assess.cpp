@@ -55,19 +55,27 @@ Explanation Engine::explain(Peer to, std::uint64_t bytes) {
     return told;
 }
 
-std::vector<LinkAssessment> Engine::assess(Peer to, std::string_view rails, const AssessOptions& options) {
-    const Lock lock(*this);
+/// The links to the peer over the selected rails, connecting if need be. Throws Error.
+std::vector<std::uint32_t> Engine::links_to_assess(Peer to, std::string_view rails) {
     const auto selector = base::Selector::parse(rails);
     const auto peer = known_peer(to);
     connect_links(peer, "measured");
-
-    const auto patience = static_cast<base::Nanoseconds>(config_.number("connect.patience"));
-    std::vector<LinkAssessment> all;
-    for (const auto link : rails_.live_links(peer)) {
+    auto links = rails_.live_links(peer);
+    std::erase_if(links, [&](std::uint32_t link) {
         const auto& rail = rail_set_[rails_.rail_of(link)];
         const std::vector<std::string> names{rail.info.name, rail.info.device};
         const auto match = selector.match(names, rail.info.addresses);
-        if (match == base::Selector::Match::excluded || match == base::Selector::Match::unlisted) continue;
+        return match == base::Selector::Match::excluded || match == base::Selector::Match::unlisted;
+    });
+    return links;
+}
+
+std::vector<LinkAssessment> Engine::assess(Peer to, std::string_view rails, const AssessOptions& options) {
+    const Lock lock(*this);
+    const auto patience = static_cast<base::Nanoseconds>(config_.number("connect.patience"));
+    std::vector<LinkAssessment> all;
+    for (const auto link : links_to_assess(to, rails)) {
+        const auto& rail = rail_set_[rails_.rail_of(link)];
         rails_.measure(link, options);
         auto next_report = now();
         double last = 0;

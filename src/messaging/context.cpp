@@ -91,6 +91,9 @@ std::vector<LinkAssessment> Context::assess(Peer peer, std::string_view rails, c
     return engine_->assess(peer, rails, options);
 }
 Explanation Context::explain(Peer peer, std::uint64_t bytes) { return engine_->explain(peer, bytes); }
+SharingAssessment Context::assess_sharing(Peer peer, std::string_view rails, const SharingOptions& options) {
+    return engine_->assess_sharing(peer, rails, options);
+}
 std::vector<RailInfo> Context::rails() const { return engine_->rails(); }
 std::vector<RailTraffic> Context::traffic() const { return engine_->traffic(); }
 std::string Context::report() const { return engine_->report(); }

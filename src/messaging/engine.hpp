@@ -81,6 +81,7 @@ public:
     // --- Models (assess.cpp) -----------------------------------------------------------------------------------------
     [[nodiscard]] std::vector<LinkModel> models(Peer peer);
     [[nodiscard]] std::vector<LinkAssessment> assess(Peer peer, std::string_view rails, const AssessOptions& options);
+    [[nodiscard]] SharingAssessment assess_sharing(Peer peer, std::string_view rails, const SharingOptions& options);
 
     [[nodiscard]] Explanation explain(Peer peer, std::uint64_t bytes);
 
@@ -126,6 +127,11 @@ private:
     [[nodiscard]] std::string report_models();
     [[nodiscard]] std::string report_predictions();
     void connect_links(std::uint32_t peer, std::string_view what);
+    [[nodiscard]] std::vector<std::uint32_t> links_to_assess(Peer peer, std::string_view rails);
+    [[nodiscard]] double flood(std::span<const std::uint32_t> links, const std::string& names,
+                               const SharingOptions& options);
+    [[nodiscard]] double flood_pair(const std::array<std::uint32_t, 2>& links, const std::string& names,
+                                    const std::array<double, 2>& alone, const SharingOptions& options);
     [[nodiscard]] base::Nanoseconds now() const noexcept { return clock_(); }
     [[nodiscard]] Operation& operation_of(const Request& request);
     [[nodiscard]] std::uint32_t known_peer(Peer peer);

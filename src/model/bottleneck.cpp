@@ -14,12 +14,6 @@ namespace {
 using Set = std::uint64_t;  // of rails, as bits
 constexpr std::size_t max_rails = 64;
 
-bool share(double a, double b, double together, const BottleneckOptions& options) noexcept {
-    const double sum = a + b;
-    return sum - together > options.noise * sum &&
-           added_share(std::max(a, b), std::min(a, b), together) < options.adds_at_most;
-}
-
 /// All maximal sets of rails that share pairwise (Bron and Kerbosch, without pivots: there are few rails).
 void collect(std::span<const Set> neighbours, Set chosen, Set open, Set seen, std::vector<Set>& groups) {
     if (open == 0) {
@@ -35,9 +29,12 @@ void collect(std::span<const Set> neighbours, Set chosen, Set open, Set seen, st
     }
 }
 
-/// Each pair in a group reaches what the whole reaches, if it can fill it: the most that any reached.
-double capacity(Set group, std::span<const PairCapacity> pairs) noexcept {
+/// Each pair in a group reaches what the whole reaches, if it can fill it, as may a single rail: the most that any reached.
+double capacity(Set group, std::span<const double> single_bps, std::span<const PairCapacity> pairs) noexcept {
     double bps = 0;
+    for (auto left = group; left != 0; left &= left - 1) {
+        bps = std::max(bps, single_bps[static_cast<std::size_t>(std::countr_zero(left))]);
+    }
     for (const auto& pair : pairs) {
         const auto both = Set{1} << pair.a | Set{1} << pair.b;
         if ((group & both) == both) bps = std::max(bps, pair.bps);
@@ -53,7 +50,8 @@ std::vector<Bottleneck> find_bottlenecks(std::span<const double> single_bps, std
     std::array<Set, max_rails> neighbours{};
     Set shared = 0;
     for (const auto& [a, b, bps] : pairs) {
-        if (a >= count || b >= count || a == b || !share(single_bps[a], single_bps[b], bps, options)) continue;
+        if (a >= count || b >= count || a == b || !share_bottleneck(single_bps[a], single_bps[b], bps, options))
+            continue;
         neighbours[a] |= Set{1} << b;
         neighbours[b] |= Set{1} << a;
         shared |= Set{1} << a | Set{1} << b;
@@ -67,9 +65,15 @@ std::vector<Bottleneck> find_bottlenecks(std::span<const double> single_bps, std
         for (auto left = group; left != 0; left &= left - 1) {
             bottleneck.rails.push_back(static_cast<std::uint32_t>(std::countr_zero(left)));
         }
-        bottleneck.bps = capacity(group, pairs);
+        bottleneck.bps = capacity(group, single_bps, pairs);
     }
     return result;
+}
+
+bool share_bottleneck(double a, double b, double together, const BottleneckOptions& options) noexcept {
+    const double sum = a + b;
+    return sum - together > options.noise * sum &&
+           added_share(std::max(a, b), std::min(a, b), together) < options.adds_at_most;
 }
 
 double added_share(double to_bps, double adding_bps, double together_bps) noexcept {
@@ -83,8 +87,8 @@ std::string describe_pair(std::string_view rail, std::string_view added, std::ui
                                                : fmt::format("{} bytes", bytes);
     const double percent = rail_bps > 0 ? std::max(0.0, 100 * (together_bps / rail_bps - 1)) : 0;
     auto text = fmt::format("rail {} adds {:.0f} % to rail {} at {}: ", added, percent, rail, size);
-    if (!share(rail_bps, added_bps, together_bps, options)) return text + "they share nothing that counts";
-    return text + fmt::format("they share a bottleneck of {}", readable_bps(together_bps));
+    if (!share_bottleneck(rail_bps, added_bps, together_bps, options)) return text + "they share nothing that counts";
+    return text + fmt::format("they share a bottleneck of {}", readable_bps(std::max(together_bps, rail_bps)));
 }
 
 LogGP while_shared(LogGP model, double sum_bps, double common_bps) {

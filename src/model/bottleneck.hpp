@@ -38,6 +38,10 @@ struct BottleneckOptions {
                                                        std::span<const PairCapacity> pairs,
                                                        const BottleneckOptions& options = {});
 
+/// Whether two rails that bring `a` and `b` alone and `together` at the same time share something.
+[[nodiscard]] bool share_bottleneck(double a_bps, double b_bps, double together_bps,
+                                    const BottleneckOptions& options = {}) noexcept;
+
 /// How much `adding` brings on top of `to`: 0 nothing, 1 all that it has.
 [[nodiscard]] double added_share(double to_bps, double adding_bps, double together_bps) noexcept;
 

@@ -190,12 +190,12 @@ void Assessor::send_message(Link& link, Probe& probe) {
                                                  .index = static_cast<std::uint16_t>(probe.next),
                                                  .bytes = probe.train.bytes});
     ++probe.next;
-    host_.post_now(link, frame(FrameType::probe, head, probe.train.bytes));
+    host_.post_now(link, probe_frame(pool_, FrameType::probe, head, probe.train.bytes));
 }
 
-Frame* Assessor::frame(FrameType type, std::span<const std::byte> head, std::uint64_t payload) {
+Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> head, std::uint64_t payload) {
     const auto bytes = FrameHeader::size + head.size() + static_cast<std::size_t>(payload);
-    Frame* made = pool_.take(bytes);
+    Frame* made = pool.take(bytes);
     made->type = type;
     made->bytes = static_cast<std::uint32_t>(bytes);
     made->acked = true;  // nobody acknowledges it: it is released when it is done
@@ -206,24 +206,21 @@ Frame* Assessor::frame(FrameType type, std::span<const std::byte> head, std::uin
     return made;
 }
 
-bool Assessor::on_reply(Link& link, std::span<const std::byte> body, const Look& look) {
-    const auto reply = model::parse_reply(body);
-    if (!reply) return false;
+void Assessor::on_reply(Link& link, const ProbeReply& reply, const Look& look) {
     auto* probe = link.assessed == nullptr ? nullptr : link.assessed->probe.get();
-    if (probe == nullptr || !probe->awaiting || probe->next < probe->train.n || reply->train != probe->train.id) {
-        return true;  // of a train that was given up
+    if (probe == nullptr || !probe->awaiting || probe->next < probe->train.n || reply.train != probe->train.id) {
+        return;  // of a train that was given up
     }
     auto& sample = probe->sample;
     sample.round_trip = look.at - probe->begun;
     sample.receive_cpu = look.receive_cpu;
     // Nobody had to look before the train had left.
     sample.blind = std::min(look.blind, std::max<base::Nanoseconds>(look.begun - probe->last_sent, 0));
-    sample.mirror_held = reply->held;
-    sample.mirror_blind = reply->blind;
-    sample.mirror_receive_cpu = reply->receive_cpu;
+    sample.mirror_held = reply.held;
+    sample.mirror_blind = reply.blind;
+    sample.mirror_receive_cpu = reply.receive_cpu;
     end_train(link, *probe);
     probe->prober.answered(sample, look.at);
-    return true;
 }
 
 // --- Being measured --------------------------------------------------------------------------------------------------
@@ -237,7 +234,8 @@ bool Assessor::on_probe(Link& link, std::span<const std::byte> body, const Look&
     if (!mirror.arrived(*request, {look.at, look.blind, look.receive_cpu})) return true;
     // Who asks without taking the answers gets no more of them: they would pile up here.
     if (link.queued_bytes > most_queued) return true;
-    Frame* answer = frame(FrameType::probe_reply, std::array<std::byte, ProbeReply::size>{}, request->bytes);
+    Frame* answer =
+        probe_frame(pool_, FrameType::probe_reply, std::array<std::byte, ProbeReply::size>{}, request->bytes);
     const auto head = model::encode(mirror.reply(options_.clock()));  // as late as can be
     std::copy(head.begin(), head.end(), answer->data() + FrameHeader::size);
     host_.post_now(link, answer);

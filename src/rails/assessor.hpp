@@ -47,6 +47,10 @@ protected:
     ~AssessorHost() = default;
 };
 
+/// A frame that nobody acknowledges: `head`, then `payload` bytes of zeros.
+[[nodiscard]] Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> head,
+                                 std::uint64_t payload);
+
 /// What is known of one link. Part of a Link.
 struct Assessed {
     explicit Assessed(LogGP first) : model(std::move(first)) {}
@@ -106,9 +110,11 @@ public:
 
     /// Frames of the other side's assessor. False: malformed.
     [[nodiscard]] bool on_probe(Link& link, std::span<const std::byte> body, const Look& look);
-    [[nodiscard]] bool on_reply(Link& link, std::span<const std::byte> body, const Look& look);
+    void on_reply(Link& link, const model::ProbeReply& reply, const Look& look);
     [[nodiscard]] bool on_model(Link& link, std::span<const std::byte> body);
 
+    /// The largest payload of a probe's message.
+    [[nodiscard]] std::uint64_t largest_probe(std::uint32_t rail) const noexcept;
     /// Measures the link with a full probe; ends with assessed->probe gone.
     void measure(Link& link, const AssessOptions& options);
     /// Ends a probe without a result.
@@ -116,6 +122,11 @@ public:
     /// The last full probe's result, to be taken once.
     [[nodiscard]] std::optional<LinkAssessment> take_result(const Link& link);
 
+    /// What is sent for the sake of knowing links besides probes.
+    void spend(std::uint32_t rail, const model::Train& train) noexcept {
+        spent_[rail].messages += train.messages();
+        spent_[rail].bytes += train.all_bytes();
+    }
     [[nodiscard]] const ProbeSpent& spent(std::uint32_t rail) const noexcept { return spent_[rail]; }
 
 private:
@@ -123,7 +134,6 @@ private:
 
     static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
 
-    [[nodiscard]] std::uint64_t largest_probe(std::uint32_t rail) const noexcept;
     bool begin_first_probe();
     [[nodiscard]] model::ProbeOptions first_probe(Link& link);
     void begin(Link& link, model::ProbeOptions options, bool full);
@@ -141,7 +151,6 @@ private:
     void adopt(Link& link, LogGP model, ModelSource source);
     [[nodiscard]] const LogGP* known_kind(const Link& link) const noexcept;
     void learn_kind(const Link& link);
-    [[nodiscard]] Frame* frame(FrameType type, std::span<const std::byte> head, std::uint64_t payload);
 
     Options options_;
     RailSet& rails_;

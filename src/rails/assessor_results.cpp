@@ -159,7 +159,7 @@ void Assessor::tell_peer(Link& link) {
     body.append(std::as_bytes(std::span(text)));
     const auto bytes = std::move(body).take();
     if (bytes.size() > largest_probe(link.rail)) return;
-    host_.post_now(link, frame(FrameType::model, bytes, 0));
+    host_.post_now(link, probe_frame(pool_, FrameType::model, bytes, 0));
 }
 
 bool Assessor::on_model(Link& link, std::span<const std::byte> body) {

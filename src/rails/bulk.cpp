@@ -58,6 +58,12 @@ void RailManager::feed_bulk(Link& link, base::Nanoseconds now) {
     }
 }
 
+/// Whether the others, if there are any, are spare.
+bool RailManager::only_choice(const Conversation& talk, const Link& link) noexcept {
+    const auto usable = std::ranges::count(talk.candidates, false, &sched::Candidate::spare);
+    return talk.links.size() == 1 || (usable == 1 && !talk.candidates[link.place].spare);
+}
+
 /// How much bulk the link should be given now.
 std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
     auto& talk = *peers_[link.peer].talk;
@@ -67,7 +73,7 @@ std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
         refresh(talk, now);
     }
     // With one link there is nothing to decide: it is kept full. What it claims still counts for other peers.
-    if (!policy_.replans() || talk.links.size() == 1) return link.bulk < bulk_per_link ? options_.fragment : 0;
+    if (!policy_.replans() || only_choice(talk, link)) return link.bulk < bulk_per_link ? options_.fragment : 0;
     const auto claim = talk.claims[link.place];
     if (claim == 0) return 0;
     const auto& candidate = talk.candidates[link.place];

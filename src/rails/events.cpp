@@ -125,7 +125,12 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
 bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> body) {
     switch (type) {
         case FrameType::probe: return assessor_.on_probe(link, body, look_);
-        case FrameType::probe_reply: return assessor_.on_reply(link, body, look_);
+        case FrameType::probe_reply:
+            if (const auto reply = model::parse_reply(body); reply) {
+                if (!flooder_.on_reply(link, *reply, look_.at)) assessor_.on_reply(link, *reply, look_);
+                return true;
+            }
+            return false;
         default: return assessor_.on_model(link, body);
     }
 }
@@ -229,6 +234,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     };
     if (!(tracer_ == nullptr ? take(release) : take(record))) return false;
     if (!moved) return true;
+    if (!talk.groups.empty()) review_groups(talk, now);
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
     if (!bulk_peers_.empty()) feed_all(now);
     upper_.on_sendable(peer);
@@ -259,6 +265,7 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
         if (in.type == FrameType::bye) {
             known.left = true;
             assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
+            flooder_.stop(peer);
             upper_.on_peer_gone(peer, ErrorCode::peer_left);
         } else {
             good = upper_.on_frame(peer, in, bytes) && good;

@@ -39,6 +39,19 @@ struct Traffic {
     std::uint64_t error_ns = 0;
 };
 
+/// Links that share a bottleneck, as measured on demand (groups.cpp).
+struct LinkGroup {
+    struct Member {
+        std::uint32_t link = 0;
+        std::uint32_t rail = 0;
+        double bps = 0;  // alone
+    };
+    std::vector<Member> members;  // two or more, the fastest first
+    std::size_t used = 0;         // so many of the first fill it; the others are spare
+    double bps = 0;               // of all together
+    base::Nanoseconds slow = 0;   // since when the used ones bring much less; 0: they do not
+};
+
 struct Conversation {
     explicit Conversation(FramePool& pool) : session(pool) {}
 
@@ -48,6 +61,7 @@ struct Conversation {
     std::vector<sched::Candidate> candidates;  // parallel to links
     std::vector<sched::Cost> costs;            // parallel to links: by the model, before traffic corrects it
     std::vector<std::uint64_t> claims;         // parallel to links: bulk planned for it and not handed over yet
+    std::vector<LinkGroup> groups;             // a link is in one at most
 
     // Acknowledging: `owed` frames have arrived since the last acknowledgement went out; it must go by `ack_due`.
     std::uint32_t owed = 0;

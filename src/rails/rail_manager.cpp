@@ -19,6 +19,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       links_(rails.size()),
       connector_(options_.connector, rails_, links_, peers_, pool_, *this, log),
       assessor_(options_.assessor, rails_, links_, peers_, pool_, *this, log),
+      flooder_(links_, pool_, *this, assessor_),
       paces_(rails.size()),
       node_(rails.size()),
       claims_(rails.size(), 0) {
@@ -179,6 +180,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
             rails_[link.rail].rail->disconnect(link.id);
             link.state = LinkState::closing;
             assessor_.link_down(link);
+            flooder_.link_down(link);
         }
         drop_claims(*talk);
         std::erase(bulk_peers_, peer);
@@ -233,6 +235,7 @@ void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
     charge_late();  // its frames are about to go elsewhere
     detach(link);
     assessor_.link_down(link);
+    flooder_.link_down(link);
     auto& known = peers_[link.peer];
     // Without a link and without a goodbye the peer must be found again, or given up: whoever waits to receive from it would
     // otherwise wait for ever.
@@ -250,6 +253,7 @@ void RailManager::detach(Link& link) {
     talk.candidates.erase(talk.candidates.begin() + at);
     talk.links.erase(place);
     number_links(talk);
+    forget_groups(talk, link);
 }
 
 void RailManager::number_links(const Conversation& talk) noexcept {
@@ -286,11 +290,13 @@ LogGP RailManager::corrected(const Link& link) const {
 
 LinkModel RailManager::model_of(const Link& link) const {
     const auto& assessed = *link.assessed;
-    return {.peer = Peer::from_index(link.peer),
-            .rail = rails_[link.rail].traits().name,
-            .link = link.label,
-            .source = assessed.source,
-            .model = corrected(link)};
+    LinkModel model{.peer = Peer::from_index(link.peer),
+                    .rail = rails_[link.rail].traits().name,
+                    .link = link.label,
+                    .source = assessed.source,
+                    .model = corrected(link)};
+    add_group(model, link);
+    return model;
 }
 
 std::vector<LinkModel> RailManager::models(std::uint32_t peer) {
@@ -331,6 +337,7 @@ std::optional<LinkAssessment> RailManager::take_assessment(std::uint32_t slot) {
 
 void RailManager::say_goodbye(base::Nanoseconds now) {
     assessor_.stop();
+    flooder_.end();
     connector_.close();
     for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
         if (peers_[peer].left || !connected(peer)) continue;

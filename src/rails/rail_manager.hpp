@@ -21,9 +21,11 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "model/bottleneck.hpp"
 #include "model/watch.hpp"
 #include "rails/assessor.hpp"
 #include "rails/connector.hpp"
+#include "rails/flooder.hpp"
 #include "rails/frame_pool.hpp"
 #include "rails/link.hpp"
 #include "rails/node_table.hpp"
@@ -148,6 +150,15 @@ public:
     void stop_measuring(std::uint32_t link);
     [[nodiscard]] double measured(std::uint32_t link);
     [[nodiscard]] std::optional<LinkAssessment> take_assessment(std::uint32_t link);
+    /// Floods links of a peer at the same time; how far that is, from 0 to 1; and what they brought together, in bits per
+    /// second: 0 if it ends before it is at 1, or when one of them died. False, and nothing happens, if one is dead.
+    [[nodiscard]] bool flood(std::span<const std::uint32_t> links);
+    [[nodiscard]] double flooded() const noexcept { return flooder_.progress(); }
+    double end_flood() noexcept { return flooder_.end(); }
+    /// Flooded one by one these links of the peer brought `alone_bps`; `groups` (of places in `links`) share. Whatever was
+    /// known of groups before is forgotten.
+    void note_groups(std::uint32_t peer, std::span<const std::uint32_t> links, std::span<const double> alone_bps,
+                     std::span<const model::Bottleneck> groups);
 
     // --- Progress ----------------------------------------------------------------------------------------------------
 
@@ -211,6 +222,7 @@ private:
     void post_dirty();
     void feed_bulk(Link& link, base::Nanoseconds now);
     void feed_all(base::Nanoseconds now);
+    [[nodiscard]] static bool only_choice(const Conversation& talk, const Link& link) noexcept;
     [[nodiscard]] std::uint64_t piece_for(const Link& link, base::Nanoseconds now);
     void replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void drop_claims(Conversation& talk) noexcept;
@@ -231,6 +243,11 @@ private:
     void run_acks(base::Nanoseconds now);
     void settle(base::Nanoseconds now) noexcept;
     void schedule(base::Nanoseconds when) noexcept { next_deadline_ = std::min(next_deadline_, when); }
+
+    // Groups (groups.cpp)
+    void forget_groups(Conversation& talk, const Link& with) noexcept;
+    void review_groups(Conversation& talk, base::Nanoseconds now);
+    void add_group(LinkModel& model, const Link& link) const;
 
     // Peers (rail_manager.cpp)
     void join_node();
@@ -262,6 +279,7 @@ private:
     LinkTable links_;
     Connector connector_;
     Assessor assessor_;
+    Flooder flooder_;
 
     // What can wait until the message that is awaited, or the answer to it, is on its way: half of the accounting.
     struct Heard {  // an acknowledgement that came with a frame

@@ -99,8 +99,9 @@ std::optional<std::uint32_t> NodeLoad::rail_of(const LoadLine& line) const noexc
 }
 
 NodeLoad::Counts NodeLoad::read(const LoadLine& line) noexcept {
-    const auto gone = line.gone.load(relaxed);
-    return {.sent = line.sent.load(relaxed), .gone = gone};
+    // In this order, so that the difference is never more than there was, however long it takes in between.
+    const auto sent = line.sent.load(std::memory_order_acquire);
+    return {.sent = sent, .gone = std::min(line.gone.load(relaxed), sent)};
 }
 
 /// Finds the lines of others for our rails. Those that were listed keep what is known of them.

@@ -84,6 +84,18 @@ void Pace::Rate::add(std::uint32_t count, base::Nanoseconds time, std::uint64_t 
     per_byte = std::max(std::min(a, b), std::min(std::max(a, b), c));
 }
 
+void Pace::measured(Ticks per_byte, base::Nanoseconds busy) noexcept {
+    per_byte = std::clamp<Ticks>(per_byte, 1, slowest);
+    for (auto* rate : {&own_, &rail_}) {
+        rate->per_byte = per_byte;
+        rate->windows.fill(per_byte);
+    }
+    window_count_ = static_cast<std::uint32_t>(rail_.windows.size());
+    used_ = busy;
+    time_ = 0;
+    bytes_ = others_ = in_front_ = 0;
+}
+
 void LeastOfLate::note(base::Nanoseconds value, base::Nanoseconds now) noexcept {
     if (now >= window_end_) {
         // A window longer ago than one is forgotten.

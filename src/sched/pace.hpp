@@ -93,6 +93,8 @@ public:
         if (pending_ > 0) account(now, busy, others);
     }
     [[nodiscard]] bool unsettled() const noexcept { return pending_ > 0; }
+    /// This is its rate: it was measured on purpose.
+    void measured(Ticks per_byte, base::Nanoseconds busy) noexcept;
     /// They never will, over this rail.
     void lost(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);

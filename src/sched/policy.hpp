@@ -34,6 +34,7 @@ struct Candidate {
     Cost cost{};
     std::uint64_t backlog = 0;     // bytes handed to this rail, by whomever to whomever, and not acknowledged
     base::Nanoseconds silent = 0;  // nothing of that has been acknowledged for so long
+    bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
     std::uint64_t claimed = 0;     // bytes that other destinations' large messages will still bring; split only
 };

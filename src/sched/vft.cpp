@@ -61,6 +61,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     Ticks first_delivery = never;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
+        if (candidate.spare) continue;  // where all are, the first is as good as any
         auto idle = idle_delivery(candidate.cost, bytes);
         const auto delivered = wait(candidate, now_ticks) + idle;
         // Of rails that are about equal, the one that both sides look at already: what is not looked at is not polled.
@@ -100,8 +101,10 @@ void Vft::split(std::span<const Candidate> candidates, std::uint64_t bytes, base
                 std::span<std::uint64_t> shares) noexcept {
     std::fill(shares.begin(), shares.end(), 0);
     water_.clear();
+    const bool all_spare = std::ranges::all_of(candidates, &Candidate::spare);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& c = candidates[i];
+        if (c.spare && !all_spare) continue;
         const auto before = wait(c, to_ticks(now)) + times(c.claimed, c.cost.per_byte);
         water_.add(i, before + c.cost.latency, c.cost.per_byte, smallest_share(c.cost));
     }

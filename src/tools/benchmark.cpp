@@ -111,9 +111,18 @@ Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std
             .buffers = buffers};
 }
 
-void measure_sizes(const Benchmark& benchmark, const BenchmarkOptions& options, Driver& driver, Printer& printer) {
+void find_sharing(Context& context, Peer server) {
+    const auto sharing = context.assess_sharing(
+        server, "all", {[](std::string_view rails, double) { show_progress(fmt::format("flooding {} ...", rails)); }});
+    show_progress("");
+    for (const auto& pair : sharing.pairs) fmt::print(stderr, "railmux: {}\n", pair.text);
+}
+
+void measure_sizes(const Benchmark& benchmark, const BenchmarkOptions& options, Context& context, Peer server,
+                   Driver& driver, Printer& printer) {
     const auto sizes = parse_sizes(options.sizes);
     driver.settle();
+    if (options.find_sharing) find_sharing(context, server);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         show_progress(fmt::format("{} of {}: {} bytes ...", i + 1, sizes.size(), sizes[i]));
         const auto outcome = driver.measure(order_for(benchmark, options, sizes[i]), options.extent);
@@ -173,6 +182,8 @@ void add_benchmark_options(CLI::App& command, BenchmarkOptions& options) {
     command.add_option("--warm-up", options.extent.warm_up, "unmeasured messages per size before; default: by size")
         ->type_name("N")
         ->each([&options](const std::string&) { options.extent.warm_up_given = true; });
+    command.add_flag("--find-sharing", options.find_sharing,
+                     "first find which rails share a bottleneck; they count as one then");
     auto* json = command.add_flag("--json", options.json, "one JSON object on standard output");
     command.add_flag("--csv", options.csv, "comma-separated values on standard output")->excludes(json);
 }
@@ -202,7 +213,7 @@ int run_benchmark(const Benchmark& benchmark, const BenchmarkOptions& options) {
     const auto format = options.json ? Format::json : options.csv ? Format::csv : Format::table;
     return run_sides(options.sides, [&](Context& context, Peer server, Driver& driver, const Config& config) {
         Printer printer(format, benchmark.name, title_of(benchmark, options, context, server, config));
-        measure_sizes(benchmark, options, driver, printer);
+        measure_sizes(benchmark, options, context, server, driver, printer);
         printer.end();
     });
 }

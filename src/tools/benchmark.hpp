@@ -54,6 +54,7 @@ struct BenchmarkOptions {
     SideOptions sides;
     std::string sizes;
     Extent extent;
+    bool find_sharing = false;
     std::uint64_t window = 64;
     std::uint64_t buffers = 0;  // 0: as many as the window
     Direction direction = Direction::to_server;

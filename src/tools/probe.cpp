@@ -19,6 +19,7 @@ constexpr auto footer =
     R"(Measures each rail with trains of messages (PRTT) and fits the LogGP model: for each range of sizes the latency L, the overheads
 of sender and receiver o_s and o_r, the gap g, and the bandwidth 1/G. docs/model.md tells how, and how the numbers compare with
 other tools: half the round trip, which those call latency, is L + o_s + o_r.
+Then floods the rails alone and in pairs, to see which share a bottleneck: a port, a switch, an uplink, a CPU.
 
   host-a$ railmux probe --listen 5000
   host-b$ railmux probe --connect host-a:5000 --svg rails.svg
@@ -62,7 +63,11 @@ void print_table(std::string_view with, const std::vector<LinkAssessment>& links
     }
 }
 
-void print_json(const std::vector<LinkAssessment>& links, const Before& before) {
+void print_sharing(const SharingAssessment& sharing) {
+    for (const auto& pair : sharing.pairs) fmt::print("# {}\n", pair.text);
+}
+
+void print_json(const std::vector<LinkAssessment>& links, const Before& before, const SharingAssessment& sharing) {
     nlohmann::json results = nlohmann::json::array();
     for (const auto& link : links) {
         results.push_back({{"rail", link.link.rail},
@@ -74,7 +79,21 @@ void print_json(const std::vector<LinkAssessment>& links, const Before& before) 
                            {"bytes", link.spent.bytes},
                            {"took_ns", link.took.count()}});
     }
-    fmt::print("{}\n", nlohmann::json{{"tool", "probe"}, {"results", results}}.dump());
+    nlohmann::json pairs = nlohmann::json::array();
+    for (const auto& pair : sharing.pairs) {
+        pairs.push_back({{"rail", pair.rail},
+                         {"added", pair.added},
+                         {"rail_bps", pair.rail_bps},
+                         {"added_bps", pair.added_bps},
+                         {"together_bps", pair.together_bps},
+                         {"shared", pair.shared}});
+    }
+    nlohmann::json groups = nlohmann::json::array();
+    for (const auto& group : sharing.groups) {
+        groups.push_back({{"rails", group.rails}, {"bps", group.bits_per_second}});
+    }
+    const nlohmann::json all{{"tool", "probe"}, {"results", results}, {"pairs", pairs}, {"groups", groups}};
+    fmt::print("{}\n", all.dump());
 }
 
 std::string csv_of(const std::vector<LinkAssessment>& links) {
@@ -116,6 +135,7 @@ struct Probed {
     std::string with;
     Before before;
     std::vector<LinkAssessment> links;
+    SharingAssessment sharing;
 };
 
 Probed probe(const ProbeCommand& command, Context& context, Peer server, Driver& driver) {
@@ -128,23 +148,25 @@ Probed probe(const ProbeCommand& command, Context& context, Peer server, Driver&
     Before before;
     for (const auto& link : context.models(server)) before[link.link] = link.source;
     auto links = context.assess(server, "all", options);
+    auto sharing = context.assess_sharing(server, "all", {options.progress});
     show_progress("");
     if (links.size() < before.size()) {
         fmt::print(stderr, "railmux: {} of {} links died while they were measured\n", before.size() - links.size(),
                    before.size());
     }
     if (links.empty()) throw Error(ErrorCode::unreachable, "no link could be measured", "see `railmux info`");
-    return {context.name(server), std::move(before), std::move(links)};
+    return {context.name(server), std::move(before), std::move(links), std::move(sharing)};
 }
 
 void show(const ProbeCommand& command, const Probed& probed) {
-    const auto& [with, before, links] = probed;
+    const auto& [with, before, links, sharing] = probed;
     if (!command.csv.empty()) write_file(command.csv, csv_of(links));
     if (!command.svg.empty()) write_file(command.svg, picture_of(with, links));
     if (command.json) {
-        print_json(links, before);
+        print_json(links, before, sharing);
     } else {
         print_table(with, links, before);
+        print_sharing(sharing);
     }
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "messaging/engine.hpp"
@@ -51,9 +52,9 @@ class SimHosts {
 public:
     explicit SimHosts(std::uint64_t seed = 1, FaultyTransport::Plans plans = {})
         : fabric(seed), plans_(std::move(plans)) {
-        clock_fabric() = &fabric;
+        current() = this;
     }
-    ~SimHosts() { clock_fabric() = nullptr; }
+    ~SimHosts() { current() = nullptr; }
     SimHosts(const SimHosts&) = delete;
     SimHosts& operator=(const SimHosts&) = delete;
 
@@ -67,7 +68,14 @@ public:
         auto faulty = std::make_unique<FaultyTransport>(sim::make_transport(fabric, host), host, plans_);
         if (rails != nullptr) *rails = faulty.get();
         parts.transports.push_back(std::move(faulty));
-        parts.clock = [] { return clock_fabric()->now(); };
+        parts.clock = [] {
+            auto* hosts = current();
+            if (auto* other = std::exchange(hosts->meanwhile_, nullptr); other != nullptr) {
+                hosts->look({other});
+                hosts->meanwhile_ = other;
+            }
+            return hosts->fabric.now();
+        };
         return std::make_unique<messaging::Engine>(config, std::move(parts));
     }
 
@@ -78,13 +86,16 @@ public:
                base::Nanoseconds limit = 20 * base::second) {
         const auto end = fabric.now() + limit;
         while (!holds()) {
-            bool any = false;
-            for (auto* engine : engines) any = engine->progress() || any;
-            if (any) continue;
-            const auto next = fabric.next_event();
-            fabric.advance_to(std::min(next.value_or(fabric.now() + look_each), fabric.now() + look_each));
+            look(engines);
             if (fabric.now() > end) FAIL("not within " << limit / base::second << " simulated seconds");
         }
+    }
+
+    /// The same with one engine whenever another reads the clock, for as long as what is returned lives: for calls that
+    /// end when something has happened.
+    [[nodiscard]] std::shared_ptr<void> keep_going(messaging::Engine& engine) {
+        meanwhile_ = &engine;
+        return {this, [](SimHosts* hosts) { hosts->meanwhile_ = nullptr; }};
     }
 
     sim::Fabric fabric;
@@ -92,10 +103,20 @@ public:
     base::Nanoseconds look_each = 50'000;  // at the latest; who measures must look more often to believe what he sees
 
 private:
-    static sim::Fabric*& clock_fabric() {
-        static sim::Fabric* fabric = nullptr;
-        return fabric;
+    static SimHosts*& current() {
+        static SimHosts* hosts = nullptr;
+        return hosts;
     }
+
+    void look(std::initializer_list<messaging::Engine*> engines) {
+        bool any = false;
+        for (auto* engine : engines) any = engine->progress() || any;
+        if (any) return;
+        const auto next = fabric.next_event();
+        fabric.advance_to(std::min(next.value_or(fabric.now() + look_each), fabric.now() + look_each));
+    }
+
+    messaging::Engine* meanwhile_ = nullptr;
 
     FaultyTransport::Plans plans_;
 };

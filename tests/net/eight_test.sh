@@ -26,6 +26,10 @@ for line in open(sys.argv[1]):
         assert line.split() == "# model rail peer source L us o_s us o_r us g us Mbit/s probe frames probe B".split(), line
     elif line.startswith("model"):
         assert re.fullmatch(r"model +\S+ +rank \d(?: \(\S+\))? +(guess|probed|told|verified|stored|shared)(?: +[-\d.]+|inf){5} +\d+ +\d+\n", line), line
+    elif line.startswith("# delivery"):
+        assert line.split() == "# delivery rail peer timed fr predicted us real us error us".split(), line
+    elif line.startswith("delivery"):
+        assert re.fullmatch(r"delivery +\S+ +rank \d(?: \(\S+\))? +\d+(?: +-?\d+\.\d\d){3}\n", line), line
     elif line.startswith("#"):
         assert line.split() == "# rail peer sent B received B sent fr recv fr resent duplicate lost".split(), line
     elif line.startswith("total"):

@@ -10,9 +10,12 @@ run_on "2 A,B" "$railmux" probe --sizes 4 --rounds 2 --max-bytes 8192 --json --c
 python3 - "$work/out" "$work/points" "$work/picture" <<'PYTHON' || fail "the result"
 import csv, json, sys, xml.etree.ElementTree
 result = json.loads(open(sys.argv[1]).read())
-assert list(result) == ["results", "tool"] and result["tool"] == "probe", result
+assert list(result) == ["groups", "pairs", "results", "tool"] and result["tool"] == "probe", result
 rails = [link["rail"] for link in result["results"]]
-assert sorted(rails) == ["tcp:rail0", "tcp:rail1"], rails
+assert (rails := sorted(rails)) == ["tcp:rail0", "tcp:rail1"], rails
+[pair] = result["pairs"]
+assert sorted([pair["rail"], pair["added"]]) == rails and pair["rail_bps"] >= pair["added_bps"] > 0, pair
+assert len(result["groups"]) == pair["shared"], result["groups"]
 points = list(csv.DictReader(open(sys.argv[2])))
 for link in result["results"]:
     assert link["messages"] > 0 and link["bytes"] > 0 and link["took_ns"] > 0, link
@@ -28,6 +31,7 @@ echo "a table for people, of the selected rail"
 run_on "2 A,B" "$railmux" probe --sizes 2 --rounds 1 --max-bytes 1024 --rails tcp:rail1 || fail "probe --rails"
 grep -q '^tcp:rail1 ' "$work/out" || fail "no row for rail1"
 ! grep -q '^tcp:rail0 ' "$work/out" || fail "a row for rail0"
+! grep -q ' adds ' "$work/out" || fail "a pair of one rail"
 
 echo "what cannot be written is said"
 ! run_on "2 A,B" "$railmux" probe --sizes 2 --rounds 1 --max-bytes 64 --csv /nonexistent/points || fail "wrote it"

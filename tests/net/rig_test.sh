@@ -84,6 +84,16 @@ for address in 10.77.0.2 10.77.1.2 fd77:1::2; do
     reaches $address || fail "$address is not reached after restore"
 done
 
+"$rig" --name rigtest2 up none none --uplink 40mbit
+[[ $(ip netns list) == *rigtest2-between* ]] || fail "no switches between A and B"
+"$rig" --name rigtest2 exec B python3 -c 'import socket, time
+for rail in "01":
+    socket.create_server((f"10.77.{rail}.2", 5000))
+    print(rail, flush=True)
+' >/dev/null || fail "the addresses behind the switches are not there"
+"$rig" --name rigtest2 down
+[[ $(ip netns list) != *rigtest2* ]] || fail "down left switches behind"
+
 [ "$("$rig" exec A sh -c 'exit 7'; echo $?)" = 7 ] || fail "exec does not hand the exit status back"
 ! "$rig" set rail9 1gbit 2>/dev/null || fail "an unknown rail is accepted"
 ! "$rig" set rail0 1foo 2>/dev/null || fail "an unknown rate is accepted"

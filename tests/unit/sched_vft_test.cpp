@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <vector>
@@ -174,4 +175,20 @@ TEST_CASE("extremes neither overflow nor lose a byte", "[sched][vft]") {
         split(vft, rails, bytes);
         CHECK(vft.choose(rails, bytes, 0) < 3);
     }
+}
+
+TEST_CASE("a spare rail is used only where there is no other", "[sched][vft]") {
+    std::array<Candidate, 3> rails{rail(0), rail(1, 4, 5'000), rail(2)};
+    Vft vft(3);
+    rails[1].spare = true;
+    for (int i = 0; i < 8; ++i) {
+        const auto place = vft.choose(rails, 4096, 0);
+        CHECK(place != 1);
+        send(vft, rails[place], 4096);
+    }
+    CHECK(split(vft, rails, mib)[1] == 0);
+    for (auto& each : rails) each.spare = true;
+    CHECK(vft.choose(rails, 4096, 0) < rails.size());
+    const auto shares = split(vft, rails, mib);
+    CHECK(std::ranges::count(shares, std::uint64_t{0}) < 3);
 }
