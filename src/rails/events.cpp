@@ -3,6 +3,7 @@
 
 #include <cassert>
 #include <cstdlib>
+#include <utility>
 
 namespace railmux::rails {
 
@@ -217,7 +218,11 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     bool moved = credit;
     const auto release = [&](Frame& frame) {
         moved = released_ = true;
-        if (frame.link != no_link) learn_from(link, header, frame, now);
+        if (std::exchange(frame.charged, false)) {
+            learn_from(link, header, frame, now);
+        } else if (frame.link != no_link) {
+            std::erase(late_, &frame);  // acknowledged before it can have arrived: the other side makes that up
+        }
         if (frame.predicted != 0) [[unlikely]]
             compare(link, header, frame, now);
         frame.acked = true;

@@ -107,6 +107,7 @@ struct Frame {
     bool queued = false;           // in an outbox
     bool acked = false;
     base::Nanoseconds sent = 0;   // when it was handed to a link, last
+    bool charged = false;         // it counts as being on its link
     bool alone = false;           // nothing was on its link when it was handed over
     bool again = false;           // the link that it went to first died
     std::uint8_t rail = 0;        // of the link that it went to

@@ -231,7 +231,7 @@ private:
     void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
     void charge_late();
     bool catch_up();
-    void uncharge(const Frame& frame) noexcept;
+    void uncharge(Frame& frame) noexcept;
     void mark_dirty(Link& link);
     [[nodiscard]] bool post_outbox(Link& link);  // false: the rail refused some
     void empty_outbox(Link& link);

@@ -93,6 +93,7 @@ void RailManager::post_now(Link& link, Frame* frame) {
 /// Notes what is handed to a link and will be acknowledged.
 void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
     const auto bytes = frame.wire_bytes();
+    frame.charged = true;
     // A small one shows the latency of its link, a large one the rate of the rail.
     frame.alone =
         node_.others(link.rail).backlog <= small_bytes &&
@@ -134,8 +135,8 @@ bool RailManager::catch_up() {
 }
 
 /// What was handed to a link will not be acknowledged over it.
-void RailManager::uncharge(const Frame& frame) noexcept {
-    if (frame.link == no_link) return;
+void RailManager::uncharge(Frame& frame) noexcept {
+    if (!std::exchange(frame.charged, false)) return;
     Link& link = links_.at(frame.link);
     assert(link.unacked_bytes >= frame.wire_bytes());
     link.unacked_bytes -= frame.wire_bytes();
