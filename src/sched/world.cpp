@@ -1,41 +1,46 @@
 #include "sched/world.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 namespace railmux::sched {
 
 namespace {
 
-constexpr auto never = std::numeric_limits<base::Nanoseconds>::max();
+double to_ns(Ticks ticks) { return static_cast<double>(ticks) / ticks_per_ns; }
 
 /// A rail that delivers as the cost says: latency + s slope from the start, and busy for gap + s per_byte.
 RailSpec behaving_as(const Cost& cost) {
-    const auto ns = [](Ticks ticks) { return static_cast<double>(ticks) / ticks_per_ns; };
-    return {.latency_ns = ns(cost.latency - cost.gap),
-            .gap_ns = ns(cost.gap),
-            .per_byte_ns = ns(cost.per_byte),
-            .overhead_per_byte_ns = ns(cost.slope - cost.per_byte)};
+    return {.latency_ns = to_ns(cost.latency - cost.gap),
+            .gap_ns = to_ns(cost.gap),
+            .per_byte_ns = to_ns(cost.per_byte),
+            .overhead_per_byte_ns = to_ns(cost.slope - cost.per_byte)};
 }
 
 }  // namespace
 
-World::World(Policy& policy, const std::vector<RailSpec>& rails, const std::vector<std::vector<std::uint32_t>>& reach)
-    : policy_(policy), learns_(true), paces_(rails.size()), claims_(rails.size(), 0) {
-    for (const auto& spec : rails) wires_.emplace_back(spec);
+World::World(Policy& policy, std::span<Wire> rails)
+    : policy_(policy),
+      wires_(rails),
+      answers_(rails.begin(), rails.end()),
+      paces_(rails.size()),
+      node_(rails.size()),
+      claims_(rails.size(), 0) {}
+
+World::World(Policy& policy, std::span<Wire> rails, const std::vector<std::vector<std::uint32_t>>& reach)
+    : World(policy, rails) {
+    learns_ = true;
     for (const auto& way : reach) {
         auto& peer = peers_.emplace_back();
         for (const auto rail : way) {
-            const auto& spec = rails[rail];
+            const auto& spec = rails[rail].spec();
             const auto speed = static_cast<std::uint64_t>(8e9 / spec.per_byte_ns);
             add_way(peer, {.rail = rail, .speed_bps = speed, .cost = spec.cost()}, spec);
         }
     }
 }
 
-World::World(Policy& policy, std::size_t rails, const std::vector<std::vector<Way>>& ways)
-    : policy_(policy), learns_(false), wires_(rails, Wire({})), paces_(rails), claims_(rails, 0) {
+World::World(Policy& policy, std::span<Wire> rails, const std::vector<std::vector<Way>>& ways) : World(policy, rails) {
     for (const auto& peer_ways : ways) {
         auto& peer = peers_.emplace_back();
         for (const auto& way : peer_ways) add_way(peer, way, behaving_as(way.cost));
@@ -50,24 +55,59 @@ void World::add_way(Peer& peer, const Way& way, const RailSpec& spec) {
     peer.unacked.push_back(0);
 }
 
+bool World::join(LoadTable& table, std::uint64_t owner) {
+    node_.join(table, owner, [](std::uint64_t) noexcept { return true; });
+    bool all = true;
+    for (std::uint32_t rail = 0; rail < wires_.size(); ++rail) all = node_.share(rail, rail + 1) && all;
+    return all;
+}
+
 base::Nanoseconds World::run(std::span<const Message> messages, std::size_t window) {
-    std::size_t next = 0;
-    const auto may_begin = [&] { return next < messages.size() && under_way_ < window; };
-    while (true) {
-        while (may_begin() && messages[next].at <= now_) begin(messages[next++]);
-        feed_all();
-        auto event = acks_.empty() ? never : acks_.top().at;
-        if (may_begin()) event = std::min(event, messages[next].at);
-        if (event == never) break;
-        now_ = event;
-        if (acks_.empty() || acks_.top().at != now_) continue;
+    start(messages, window);
+    while (next_event() != never) step();
+    return finished();
+}
+
+void World::start(std::span<const Message> messages, std::size_t window) {
+    messages_ = messages;
+    window_ = window;
+    next_ = 0;
+    left_.clear();
+    arrivals_.clear();
+    fill();
+}
+
+base::Nanoseconds World::next_event() const {
+    const auto ack = acks_.empty() ? never : acks_.top().at;
+    return may_begin() ? std::min(ack, std::max(now_, messages_[next_].at)) : ack;
+}
+
+void World::step() {
+    now_ = next_event();
+    if (!acks_.empty() && acks_.top().at == now_) {
         for (; !acks_.empty() && acks_.top().at == now_; acks_.pop()) acknowledged(acks_.top());
-        if (now_ - acked_ < pause) busy_ += now_ - acked_;
-        acked_ = now_;
-        for (auto& pace : paces_) pace.settle(now_, busy_);
+        settle();
     }
-    if (next < messages.size() || under_way_ > 0) return never;  // a policy that leaves messages lying
+    fill();
+}
+
+base::Nanoseconds World::finished() const {
+    if (next_ < messages_.size() || under_way_ > 0) return never;
     return arrivals_.empty() ? 0 : *std::max_element(arrivals_.begin(), arrivals_.end());
+}
+
+double World::mean_delivery_ns() const {
+    double sum = 0;
+    for (std::size_t i = 0; i < arrivals_.size(); ++i) sum += static_cast<double>(arrivals_[i] - messages_[i].at);
+    return sum / static_cast<double>(arrivals_.size());
+}
+
+double World::per_byte_ns(std::size_t rail) const { return to_ns(paces_[rail].per_byte()); }
+double World::own_per_byte_ns(std::size_t rail) const { return to_ns(paces_[rail].own_per_byte()); }
+
+void World::fill() {
+    while (may_begin() && messages_[next_].at <= now_) begin(messages_[next_++]);
+    feed_all();
 }
 
 void World::begin(const Message& message) {
@@ -102,11 +142,16 @@ void World::hand_over(std::size_t number, std::size_t place, std::uint64_t bytes
     auto& peer = peers_[number];
     const auto& candidate = peer.candidates[place];
     auto& wire = wires_[candidate.rail];
-    wire.become(peer.specs[place]);
+    auto& answers = answers_[candidate.rail];
+    if (!learns_) {  // links that differ may share the rail
+        wire.become(peer.specs[place]);
+        answers.become(peer.specs[place]);
+    }
     const auto arrival = wire.deliver(bytes, now_);
     arrivals_[message] = std::max(arrivals_[message], arrival);
-    acks_.push({wire.acknowledge(arrival), number, place, bytes, message});
+    acks_.push({answers.acknowledge(arrival), number, place, bytes, message});
     paces_[candidate.rail].sent(bytes, now_);
+    node_.sent(candidate.rail, bytes, now_);
     peer.unacked[place] += bytes;
     policy_.charge(candidate, bytes, now_);
 }
@@ -119,16 +164,32 @@ void World::acknowledged(const Ack& ack) {
     if (left_[ack.message] == 0) --under_way_;
 }
 
+/// Everything that was acknowledged at this moment is known.
+void World::settle() {
+    if (now_ - acked_ < pause) busy_ += now_ - acked_;
+    acked_ = now_;
+    node_.look(now_);
+    for (std::uint32_t rail = 0; rail < paces_.size(); ++rail) {
+        auto& pace = paces_[rail];
+        if (!pace.unsettled()) continue;
+        pace.settle(now_, busy_, node_.others(rail));
+        node_.left(rail, pace.backlog(), now_);
+    }
+}
+
 void World::refresh(Peer& peer) {
+    node_.look(now_);
     for (std::size_t i = 0; i < peer.candidates.size(); ++i) {
         auto& candidate = peer.candidates[i];
         const auto& pace = paces_[candidate.rail];
         candidate.cost = peer.costs[i];
-        candidate.backlog = pace.backlog();
+        candidate.backlog = pace.backlog() + node_.others(candidate.rail).backlog;
         candidate.silent = pace.silent(now_);
         const auto measured = learns_ ? pace.per_byte(busy_, candidate.cost.per_byte) : 0;
         if (measured > 0) candidate.cost.slope = candidate.cost.per_byte = measured;
         if (learns_) candidate.cost.gap = std::min(candidate.cost.gap, pace.gap_limit(now_));
+        const auto arrived = node_.take_arrivals(candidate.rail);
+        if (arrived > 0) policy_.charge(candidate, arrived, now_);
     }
 }
 
@@ -151,10 +212,11 @@ void World::drop_claims(Peer& peer) {
 std::uint64_t World::piece_for(Peer& peer, std::size_t place) {
     replan(peer);
     const auto& candidate = peer.candidates[place];
+    const auto& pace = paces_[candidate.rail];
     const auto claim = peer.claims[place];
     const auto span = to_ticks(horizon) + 4 * candidate.cost.latency;
-    const auto enough = std::min<std::uint64_t>(static_cast<std::uint64_t>(span / candidate.cost.per_byte),
-                                                paces_[candidate.rail].allowance(busy_));
+    const auto per_byte = std::max(candidate.cost.per_byte, learns_ ? pace.own_per_byte() : 0);
+    const auto enough = std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), pace.allowance(busy_));
     if (claim == 0 || peer.unacked[place] >= std::max(enough, 2 * smallest_share)) return 0;
     const auto piece = static_cast<std::uint64_t>(to_ticks(piece_time) / candidate.cost.per_byte);
     return std::min({claim, std::clamp(piece, smallest_share, fragment), peer.bulk.front().bytes});

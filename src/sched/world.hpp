@@ -1,16 +1,19 @@
 // World: a sender with several peers over rails (wire.hpp) under a fake clock. It calls the policy as src/rails does: small
-// messages by choose, large ones planned anew at each acknowledgement, in pieces, with claims across peers. The
-// replay of recorded messages runs policies in it. Time is a number: nothing here waits.
+// messages by choose, large ones planned anew at each acknowledgement, in pieces, with claims across peers. Several may
+// share the rails, each a process of its own with its own peers, and see each other's load or not. The replay of recorded
+// messages runs policies in it. Time is a number: nothing here waits.
 //
 // Threads: one thread.
-// Lifetime: the policy outlives it.
+// Lifetime: the policy and the rails outlive it, and so does a table that it joins.
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <queue>
 #include <span>
 #include <vector>
 
+#include "sched/node_load.hpp"
 #include "sched/pace.hpp"
 #include "sched/policy.hpp"
 #include "sched/wire.hpp"
@@ -34,16 +37,37 @@ public:
         Cost cost{};
     };
 
-    /// Rails of one kind for all peers; `reach`: for each peer the rails that lead to it. Rates are learnt.
-    World(Policy& policy, const std::vector<RailSpec>& rails, const std::vector<std::vector<std::uint32_t>>& reach);
+    /// Rails of one kind for all peers; `reach`: for each peer the rails that lead to it. The policy is told what a probe
+    /// finds of them at the beginning, and rates are learnt.
+    World(Policy& policy, std::span<Wire> rails, const std::vector<std::vector<std::uint32_t>>& reach);
     /// Links that behave as their costs say; the policy is told those and nothing that it could learn.
-    World(Policy& policy, std::size_t rails, const std::vector<std::vector<Way>>& ways);
+    World(Policy& policy, std::span<Wire> rails, const std::vector<std::vector<Way>>& ways);
 
-    /// Sends them in order, at most `window` at a time; returns when the last one has arrived. To be called once.
+    /// From now on it sees the load of the others in the table, and they see its own. False: not all of it, because the
+    /// table is full.
+    [[nodiscard]] bool join(LoadTable& table, std::uint64_t owner);
+
+    static constexpr auto never = std::numeric_limits<base::Nanoseconds>::max();
+
+    /// Sends them in order, at most `window` at a time; returns when the last one has arrived. Never: the policy left some
+    /// lying.
     base::Nanoseconds run(std::span<const Message> messages, std::size_t window);
+
+    /// The same, step by step. Of those that share rails, the one whose event is next makes the next step. The messages stay
+    /// where they are for as long as anything is asked about them.
+    void start(std::span<const Message> messages, std::size_t window);
+    [[nodiscard]] base::Nanoseconds next_event() const;  // never: none is left
+    void step();
+    /// When the last one arrived, or never.
+    [[nodiscard]] base::Nanoseconds finished() const;
 
     /// By message: when all of it had arrived.
     [[nodiscard]] std::span<const base::Nanoseconds> arrivals() const noexcept { return arrivals_; }
+    /// From when a message could be sent until all of it was there, on average.
+    [[nodiscard]] double mean_delivery_ns() const;
+    /// What has been learnt of a rail: of its rate, and of what a byte of ours takes while others use it, too.
+    [[nodiscard]] double per_byte_ns(std::size_t rail) const;
+    [[nodiscard]] double own_per_byte_ns(std::size_t rail) const;
 
 private:
     // As in src/rails/bulk.cpp.
@@ -75,10 +99,14 @@ private:
         std::deque<Bulk> bulk;
     };
 
+    World(Policy& policy, std::span<Wire> rails);
     void add_way(Peer& peer, const Way& way, const RailSpec& spec);
+    [[nodiscard]] bool may_begin() const { return next_ < messages_.size() && under_way_ < window_; }
+    void fill();
     void begin(const Message& message);
     void hand_over(std::size_t number, std::size_t place, std::uint64_t bytes, std::size_t message);
     void acknowledged(const Ack& ack);
+    void settle();
     void refresh(Peer& peer);
     void replan(Peer& peer);
     void drop_claims(Peer& peer);
@@ -86,12 +114,17 @@ private:
     void feed_all();
 
     Policy& policy_;
-    bool learns_;
-    std::vector<Wire> wires_;
+    bool learns_ = false;
+    std::span<Wire> wires_;
+    std::vector<Wire> answers_;  // the acknowledgements of its own peers
     std::vector<Pace> paces_;
+    NodeLoad node_;
     std::vector<std::uint64_t> claims_;
     std::vector<Peer> peers_;
     std::priority_queue<Ack> acks_;
+    std::span<const Message> messages_;
+    std::size_t window_ = 0;
+    std::size_t next_ = 0;             // to begin
     std::vector<std::uint64_t> left_;  // by message: not acknowledged
     std::vector<base::Nanoseconds> arrivals_;
     std::size_t under_way_ = 0;

@@ -138,7 +138,8 @@ Replay::Replay(const Trace& trace) : rails_(trace.header.rails.size()) {
 
 ReplayResult Replay::run(std::string_view name) const {
     const auto policy = make(name, rails_);
-    sched::World world(*policy, rails_, ways_);
+    std::vector<sched::Wire> rails(rails_, sched::Wire(sched::RailSpec{}));  // they become what the links are
+    sched::World world(*policy, rails, ways_);
     ReplayResult result{.policy = std::string(name), .messages = messages_.size()};
     result.makespan = world.run(messages_, messages_.size());
     std::vector<base::Nanoseconds> took;

@@ -1,19 +1,22 @@
-// Several processes over the same rails, under the fake clock of sched_world.hpp: what they reach together, with and without
+// Several processes over the same rails, under the fake clock of sched/world.hpp: what they reach together, with and without
 // seeing each other. SCHED_FIGURES=1 prints the figures of docs/scheduling.md.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
+#include <random>
 
 #include <fmt/core.h>
 
 #include "sched/vft.hpp"
-#include "sched_sender.hpp"
+#include "sched/world.hpp"
 
 using namespace railmux;
-using sched::test::Message;
-using sched::test::RailSpec;
-using sched::test::Sender;
+using sched::Message;
+using sched::RailSpec;
+using sched::World;
 
 namespace {
 
@@ -24,7 +27,7 @@ constexpr std::uint64_t mib = 1024 * kib;
 class Node {
 public:
     Node(const std::vector<RailSpec>& rails, bool share)
-        : share_(share), wires_(Sender::wires_of(rails)), table_(std::make_unique<sched::LoadTable>()) {}
+        : share_(share), wires_(rails.begin(), rails.end()), table_(std::make_unique<sched::LoadTable>()) {}
     Node(const std::vector<RailSpec>& rails, std::size_t processes, bool share) : Node(rails, share) {
         Way all;
         for (std::uint32_t rail = 0; rail < rails.size(); ++rail) all.push_back(rail);
@@ -33,14 +36,14 @@ public:
     using Way = std::vector<std::uint32_t>;
     /// A process whose peer is reached by those rails.
     void add(const Way& rails) {
-        policies_.push_back(std::make_unique<sched::Vft>(wires_->size()));
-        senders_.push_back(std::make_unique<Sender>(*policies_.back(), wires_, std::vector<Way>{rails}));
+        policies_.push_back(std::make_unique<sched::Vft>(wires_.size()));
+        senders_.push_back(std::make_unique<World>(*policies_.back(), wires_, std::vector<Way>{rails}));
         if (share_) REQUIRE(senders_.back()->join(*table_, senders_.size()));
     }
 
     /// When all of all processes' messages have arrived, unless it is ended before.
     base::Nanoseconds run(const std::vector<std::vector<Message>>& messages, std::size_t window,
-                          base::Nanoseconds until = Sender::never) {
+                          base::Nanoseconds until = World::never) {
         for (std::size_t i = 0; i < senders_.size(); ++i) senders_[i]->start(messages[i], window);
         while (true) {
             const auto next = std::min_element(senders_.begin(), senders_.end(), [](const auto& a, const auto& b) {
@@ -53,14 +56,14 @@ public:
         for (const auto& sender : senders_) end = std::max(end, sender->finished());
         return end;
     }
-    [[nodiscard]] const Sender& sender(std::size_t process) const { return *senders_[process]; }
+    [[nodiscard]] const World& sender(std::size_t process) const { return *senders_[process]; }
 
 private:
     bool share_;
-    std::shared_ptr<std::vector<sched::test::Wire>> wires_;
+    std::vector<sched::Wire> wires_;
     std::unique_ptr<sched::LoadTable> table_;
     std::vector<std::unique_ptr<sched::Vft>> policies_;
-    std::vector<std::unique_ptr<Sender>> senders_;
+    std::vector<std::unique_ptr<World>> senders_;
 };
 
 /// `count` messages dealt out to the processes in turn; sizes between `least` and `most`, log-uniform.
@@ -121,7 +124,9 @@ double beside_a_flood(bool share, std::uint64_t bytes, base::Nanoseconds every) 
     std::vector<Message> seldom;
     for (int i = 0; i < 200; ++i) seldom.push_back({0, bytes, base::millisecond + i * every});
     const auto lasting = static_cast<std::size_t>(200 * every / (500 * base::microsecond));  // 64 KiB take 524 us
-    node.run({seldom, std::vector<Message>(lasting, {0, 64 * kib})}, 8);
+    const std::vector<Message> flood(lasting, {0, 64 * kib});
+    const std::vector messages{seldom, flood};
+    node.run(messages, 8);
     return node.sender(0).mean_delivery_ns();
 }
 

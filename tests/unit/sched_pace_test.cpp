@@ -1,10 +1,10 @@
 #include <catch2/catch.hpp>
 
-#include "sched_world.hpp"
+#include "sched_flow.hpp"
 
 using namespace railmux;
+using sched::RailSpec;
 using sched::test::Flow;
-using sched::test::RailSpec;
 
 namespace {
 

@@ -1,17 +1,19 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
+#include <random>
 
 #include <fmt/core.h>
 
 #include "sched/vft.hpp"
-#include "sched_sender.hpp"
+#include "sched/world.hpp"
 
 using namespace railmux;
-using sched::test::Message;
-using sched::test::RailSpec;
-using sched::test::Sender;
+using sched::Message;
+using sched::RailSpec;
 
 namespace {
 
@@ -53,10 +55,15 @@ Instance instance(Random& random, double least, double most) {
     return made;
 }
 
+/// What the instance's messages take.
+base::Nanoseconds makespan(const Instance& made, sched::Policy& policy, std::size_t window) {
+    std::vector<sched::Wire> rails(made.rails.begin(), made.rails.end());
+    return sched::World(policy, rails, made.reach).run(made.messages, window);
+}
+
 double vft_makespan(const Instance& made) {
     sched::Vft vft(made.rails.size());
-    Sender sender(vft, made.rails, made.reach);
-    return static_cast<double>(sender.run(made.messages, 64));
+    return static_cast<double>(makespan(made, vft, 64));
 }
 
 /// Whole messages: every assignment is tried. A rail's order does not matter, since only its last delivery does.
@@ -150,18 +157,18 @@ Distribution large_messages() {
 
 /// The time of 5,000 messages with 64 under way, over the bound: all bytes at the sum of the rates.
 double random_sizes(const char* name) {
-    const std::vector<RailSpec> rails{
+    Instance made;
+    made.rails = {
         {.per_byte_ns = 8}, {.latency_ns = 15'000, .per_byte_ns = 20}, {.latency_ns = 20'000, .per_byte_ns = 80}};
-    const std::vector<std::vector<std::uint32_t>> reach(6, {0, 1, 2});
+    made.reach.assign(6, {0, 1, 2});
     Random random(4);
-    std::vector<Message> messages;
     double bytes = 0;
     for (int i = 0; i < 5'000; ++i) {
-        messages.push_back({random() % 6, static_cast<std::uint64_t>(between(random, 1, 1024 * 1024))});
-        bytes += static_cast<double>(messages.back().bytes);
+        made.messages.push_back({random() % 6, static_cast<std::uint64_t>(between(random, 1, 1024 * 1024))});
+        bytes += static_cast<double>(made.messages.back().bytes);
     }
-    const auto policy = sched::make_policy(name, rails.size());
-    const auto time = static_cast<double>(Sender(*policy, rails, reach).run(messages, 64));
+    const auto policy = sched::make_policy(name, made.rails.size());
+    const auto time = static_cast<double>(makespan(made, *policy, 64));
     return time / (bytes / (1 / 8.0 + 1 / 20.0 + 1 / 80.0));
 }
 
@@ -210,10 +217,12 @@ TEST_CASE("random sizes to six peers over three uneven rails", "[sched][world]")
 TEST_CASE("a gap that a disturbed probe found far too long does not last", "[sched][world]") {
     const std::uint64_t bytes = GENERATE(64, 4096);
     const auto time_of = [&](double probed_gap_ns) {
-        const std::vector<RailSpec> rails{{.per_byte_ns = 8, .probed_gap_ns = probed_gap_ns}, {.per_byte_ns = 80}};
-        sched::Vft policy(rails.size());
-        Sender sender(policy, rails, {{0, 1}});
-        return sender.run(std::vector<Message>(20'000, {0, bytes}), 32);
+        Instance made;
+        made.rails = {{.per_byte_ns = 8, .probed_gap_ns = probed_gap_ns}, {.per_byte_ns = 80}};
+        made.reach = {{0, 1}};
+        made.messages.assign(20'000, {0, bytes});
+        sched::Vft policy(made.rails.size());
+        return makespan(made, policy, 32);
     };
     CHECK(time_of(2e6) < time_of(0) + 20 * base::millisecond);
 }
