@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sched.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 #include <string_view>
@@ -24,8 +24,10 @@ namespace railmux::rails {
 namespace {
 
 constexpr auto table_bytes = static_cast<off_t>(sizeof(sched::LoadTable));
-// Somebody removes the file, which takes microseconds; if it takes for ever, we do without.
+// Somebody removes the file, which takes microseconds, or as long as it takes until he is given a core again; if it takes for
+// ever, we do without.
 constexpr int attempts = 1000;
+constexpr timespec between_attempts{.tv_sec = 0, .tv_nsec = 200'000};
 // An owner: 22 bits are the kernel's own limit for process numbers, 10 tell contexts apart, 32 say when the process
 // started.
 constexpr int process_shift = 42;
@@ -138,7 +140,7 @@ base::Result<NodeTable> NodeTable::open(const std::string& folder) {
         auto mapped = map(path, file);
         if (!mapped) return mapped.error();
         if (mapped.value() != nullptr) return NodeTable(std::move(path), std::move(file), std::move(mapped.value()));
-        ::sched_yield();
+        ::nanosleep(&between_attempts, nullptr);
     }
     return cannot("cannot be used", path, EWOULDBLOCK);
 }
