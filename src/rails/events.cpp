@@ -20,7 +20,7 @@ bool RailManager::poll(base::Nanoseconds now) {
     now_ = now;
     bool any = catch_up();
     if (assessor_.working()) {
-        any = assessor_.step(now);
+        any = assessor_.step(now) || any;
         schedule(assessor_.next_step());
     }
     const bool exact = assessor_.timing(now);
@@ -178,7 +178,7 @@ void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& hea
     paces_[link.rail].delivered(bytes);
     // The time of a lone frame counts only where it is known how long its acknowledgement was kept back: that of the newest
     // one. On a rail that is only tried again it is enough to know that it was not kept back for long.
-    if (!frame.alone) return;
+    if (!frame.alone || link.state != LinkState::live) return;
     const bool newest = frame.seq + 1 == header.ack && header.held < held_longest;
     if (!newest && !(bytes >= large_bytes && paces_[link.rail].aged(busy_))) return;
     const auto round_trip = now - frame.sent - (newest ? header.held : 0);

@@ -47,8 +47,8 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
 void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds busy) noexcept {
     const auto count = static_cast<Ticks>(bytes);
     if (aged(busy)) {  // this was the trial; that a rail is as slow as ever needs no more than one
-        const auto aged = per_byte(busy, 1);
-        rail_.windows.fill(std::max(aged, std::min(to_ticks(service) / count, slowest)));
+        const auto hoped = per_byte(busy, 1);
+        rail_.windows.fill(std::max(hoped, std::min(to_ticks(service) / count, slowest)));
         rail_.per_byte = rail_.windows.front();
         used_ = busy;
         return;
@@ -57,15 +57,15 @@ void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, b
     add(confirms ? count * thought / ticks_per_ns : service, bytes, false);
 }
 
-/// A window that `counts` does so even if it is the first.
-void Pace::add(base::Nanoseconds time, std::uint64_t bytes, bool counts) noexcept {
+/// A window that is `sure` counts even if it is the first.
+void Pace::add(base::Nanoseconds time, std::uint64_t bytes, bool sure) noexcept {
     time_ += time;
     bytes_ += bytes;
     const bool first = window_count_ == 0;
     const bool long_enough = time_ >= (first ? first_window_time : window_time) && bytes_ >= window_bytes;
     if (!long_enough && !(first && bytes_ >= first_window_bytes)) return;
     ++window_count_;
-    const bool known = counts || window_count_ >= rail_.windows.size();
+    const bool known = sure || window_count_ >= rail_.windows.size();
     own_.add(window_count_, time_, bytes_, known);
     rail_.add(window_count_, time_, bytes_ + std::min(others_, 2 * in_front_), known);
     time_ = 0;

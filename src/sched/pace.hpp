@@ -151,7 +151,7 @@ private:
     static constexpr Ticks slowest = to_ticks(base::Nanoseconds{86'400} * base::second) / 1024;
 
     void account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others) noexcept;
-    void add(base::Nanoseconds time, std::uint64_t bytes, bool counts) noexcept;
+    void add(base::Nanoseconds time, std::uint64_t bytes, bool sure) noexcept;
 
     std::uint64_t backlog_ = 0;
     std::uint64_t pending_ = 0;  // delivered since the last settle

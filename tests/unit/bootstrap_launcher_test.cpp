@@ -3,6 +3,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -33,11 +34,13 @@ RunOptions members(unsigned processes) {
     return options;
 }
 
-/// A folder for the processes of a job, as $RENDEZVOUS, where one leaves a file that others wait for.
+/// A folder for the processes of a job, as $RENDEZVOUS, with a pipe for each of four ranks: who opens one waits until somebody
+/// opens the other end.
 class Rendezvous {
 public:
     Rendezvous() {
         REQUIRE(::mkdtemp(folder_.data()) != nullptr);
+        for (int rank = 0; rank < 4; ++rank) REQUIRE(::mkfifo(fmt::format("{}/{}", folder_, rank).c_str(), 0600) == 0);
         ::setenv("RENDEZVOUS", folder_.c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
     }
     ~Rendezvous() {
@@ -80,8 +83,8 @@ TEST_CASE("run: a line that comes in pieces is kept together, one without an end
     // Each has written a piece before either writes the rest.
     const Rendezvous rendezvous;
     auto options = script(2,
-                          "printf 'begin '; >$RENDEZVOUS/$RAILMUX_JOB_RANK; "
-                          "until [ -e $RENDEZVOUS/0 -a -e $RENDEZVOUS/1 ]; do sleep 0.01; done; echo end; printf last");
+                          "printf 'begin '; : >$RENDEZVOUS/$((1 - RAILMUX_JOB_RANK)) & "
+                          "cat $RENDEZVOUS/$RAILMUX_JOB_RANK; wait; echo end; printf last");
     SECTION("with prefixes") {
         Run run(options);
         CHECK(run.finish() == 0);
@@ -113,7 +116,7 @@ TEST_CASE("run: a process that fails ends the job, and is named", "[run]") {
     const Rendezvous rendezvous;
     Run run(script(4,
                    "trap 'echo asked to end; exit 0' TERM; cd $RENDEZVOUS; if [ $RAILMUX_JOB_RANK = 2 ]; then "
-                   "until [ -e 0 -a -e 1 -a -e 3 ]; do sleep 0.01; done; exit 7; fi; >$RAILMUX_JOB_RANK; " +
+                   "cat 0 1 3; exit 7; fi; : >$RAILMUX_JOB_RANK; " +
                        wait_forever));
     CHECK(run.finish() == 7);
     CHECK_THAT(run.err(), Catch::Contains("railmux run: rank 2 ended with exit status 7; ending the job"));
@@ -223,8 +226,8 @@ TEST_CASE("run: what a process leaves behind ends with the job", "[run]") {
 
 TEST_CASE("run: a daemon that keeps the output open does not keep the job", "[run]") {
     Run run(script(1,
-                   "export there=$(mktemp -u); setsid sh -c 'echo pid $$; >$there; exec sleep 1000' & "
-                   "until [ -e $there ]; do sleep 0.01; done; rm $there"));
+                   "export there=$(mktemp -u); mkfifo $there; "
+                   "setsid sh -c 'echo pid $$; : >$there; exec sleep 1000' & cat $there; rm $there"));
     REQUIRE(run.wait_for("pid "));
     CHECK(run.finish() == 0);
     CHECK(lives(std::stoi(run.out().substr(8))));
