@@ -1,5 +1,5 @@
 // The trace file: what was decided about each frame, and what came of it. Written by one process for itself, little endian;
-// docs/scheduling.md says how to look at it.
+// docs/trace.md says how to look at it.
 //
 //   "RMXTRACE", u32 version, u32 length of the header that follows, header, records
 //   header: u32 rank, u32 pid, u64 monotonic ns, u64 wall clock ns (of the same moment), text host, text policy,
