@@ -32,11 +32,18 @@ echo "they are in one table of their user's, while they are there"
 "$railmux" run -n 4 --hosts "$RIG_NAME-A:2,$RIG_NAME-B:2" --launch 'ip netns exec {host}' --no-prefix \
     "$build/tests/job_pairs" 100000 65536 16 >"$work/out" 2>&1 &
 job=$!
-until_true "two tables, one for each host's network" sh -c '[ "$(ls /dev/shm | wc -l)" = 2 ]'
+four_have_tables() { [ "$(having_tables | wc -l)" = 4 ]; }
+having_tables() { grep -lsF "$(find /dev/shm -name 'railmux-1-*')" /proc/[0-9]*/maps | cut -d / -f 3; }
+until_true "four processes have a table" four_have_tables
+[ "$(find /dev/shm -name 'railmux-1-*' | wc -l)" = 2 ] || fail "not two tables, one for each host's network"
 [ -z "$(find /dev/shm -name 'railmux-1-*' ! -perm 600)" ] || fail "others may read it"
-kill $job
+# All at once: one that sees the others go ends in good order, and takes its table with it.
+mapfile -t processes < <(having_tables)
+kill -STOP "${processes[@]}"
+kill -KILL "${processes[@]}"
 wait $job || true
-in_use() { ! flock --nonblock "$1" true; }
+[ "$(find /dev/shm -name 'railmux-1-*' | wc -l)" = 2 ] || fail "somebody took away a table although all were killed"
+in_use() { [ -e "$1" ] && ! flock --nonblock "$1" true; }
 for table in /dev/shm/*; do
     until_true "nobody has it any more" flock --nonblock "$table" true
 done
