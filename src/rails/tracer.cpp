@@ -85,12 +85,13 @@ void Tracer::record(const Link& link, const Frame& frame, const Conversation& ta
 void Tracer::announce(const Link& link, const sched::Cost& cost) {
     if (link.slot >= announced_.size()) announced_.resize(link.slot + 1);
     auto& told = announced_[link.slot];
-    const Announced news{link.peer, static_cast<std::uint8_t>(link.rail), link.remote_rail, cost};
+    const auto instance = peers_[link.peer].instance;
+    const Announced news{link.peer, instance, static_cast<std::uint8_t>(link.rail), link.remote_rail, cost};
     if (told == news) [[likely]]
         return;
     told = news;
     if (link.peer >= instances_.size()) instances_.resize(link.peer + 1, 0);
-    if (std::exchange(instances_[link.peer], peers_[link.peer].instance) != peers_[link.peer].instance) {
+    if (std::exchange(instances_[link.peer], instance) != instance) {
         recorder_->add_peer(link.peer, peers_.name(link.peer));
     }
     recorder_->add(trace::LinkRecord{.rail = news.rail,

@@ -44,6 +44,7 @@ public:
 private:
     struct Announced {  // what the file says of a link
         std::uint32_t peer = no_peer;
+        std::uint64_t instance = 0;  // of the process over there
         std::uint8_t rail = 0;
         std::uint8_t remote_rail = 0;
         sched::Cost cost{};

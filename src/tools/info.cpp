@@ -17,9 +17,10 @@ constexpr auto footer = R"(Shows each rail that a context would see here, usable
 
   railmux info
   railmux info --rails tcp:eth*,docker0     as it would be with this selection
-  railmux models                            what earlier runs measured
   railmux info --config                     all parameters: type, unit, default, value, where the value comes from
-  railmux info --json                       for scripts)";
+  railmux info --json                       for scripts
+
+See also `railmux models`: what earlier runs measured.)";
 
 struct InfoOptions {
     ConfigOptions config;

@@ -23,7 +23,7 @@ its messages, is not replayed.
   $ railmux replay /tmp/trace.0 --stages                                     all of them
 
 Mean, median and p99: from the moment a message may go to its delivery. Makespan: from the first message to the last
-delivery.)";
+delivery. A header that travels by itself (of a large message, or at the end) counts as a message, too.)";
 
 struct ReplayCommand {
     std::string file;

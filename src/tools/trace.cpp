@@ -14,8 +14,8 @@ namespace railmux::tools {
 namespace {
 
 constexpr auto footer =
-    R"(Reads what RAILMUX_TRACE=FILE recorded (%p in FILE: process id, %r: rank; in a job the rank is appended by itself) and
-shows for each rail what it carried, how good the predictions were, and what other choices would have gained.
+    R"(Reads what RAILMUX_TRACE=FILE recorded (%p in FILE: process id, %r: rank, %%: a %; in a job the rank is appended by
+itself) and shows for each rail what it carried, how good the predictions were, and what other choices would have gained.
 
   $ RAILMUX_TRACE=/tmp/trace railmux run -n 2 ./program
   $ railmux trace /tmp/trace.0 /tmp/trace.1
@@ -35,12 +35,6 @@ struct TraceCommand {
     bool json = false;
 };
 
-void write_chrome(const std::string& path, std::span<const trace::Trace> traces) {
-    std::ofstream file(path);
-    write_timeline(file, traces);
-    if (!file.flush()) throw Error(ErrorCode::system, path + " cannot be written", "check the folder and its rights");
-}
-
 int show(const TraceCommand& command) {
     std::vector<trace::Trace> traces;
     for (const auto& path : command.files) {
@@ -50,7 +44,9 @@ int show(const TraceCommand& command) {
                        path);
         }
     }
-    if (!command.chrome.empty()) write_chrome(command.chrome, traces);
+    if (!command.chrome.empty()) {
+        write_file(command.chrome, [&](std::ostream& file) { write_timeline(file, traces); });
+    }
     const auto rails = trace::analyse(traces);
     fmt::print("{}", command.json ? one_line(trace_json(traces, rails)) : trace_table(traces, rails));
     return 0;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include <railmux/error.hpp>
 
@@ -23,6 +24,10 @@ std::string clean(std::string text) {
     std::replace_if(
         text.begin(), text.end(), [](unsigned char c) { return c < ' ' || c == 0x7f; }, '?');
     return text;
+}
+
+bool begins_as_trace(std::span<const std::byte> bytes) {
+    return bytes.size() >= magic.size() && std::memcmp(bytes.data(), magic.data(), magic.size()) == 0;
 }
 
 class Parser {
@@ -46,8 +51,8 @@ private:
 
     void read_header() {
         base::Reader outer(bytes_);
-        const auto name = outer.take(magic.size());
-        if (name.empty() || std::memcmp(name.data(), magic.data(), magic.size()) != 0) refuse("not a railmux trace");
+        if (!begins_as_trace(bytes_)) refuse("not a railmux trace");
+        static_cast<void>(outer.take(magic.size()));
         if (const auto found = outer.read<std::uint32_t>(); found != version) {
             refuse(fmt::format("a trace of version {}, not {}", found, version));
         }
@@ -145,6 +150,8 @@ private:
         if (record.choice >= record.options) refuse("a choice that is none of the options");
         if (record.recent != no_option && record.recent >= record.options) refuse("an option that there is not");
         if ((record.flags & ~decision_flag::all) != 0) refuse("an unknown flag");
+        if (trace_.options.size() > std::numeric_limits<std::uint32_t>::max())
+            refuse("more than can be analysed at once");
         Decision decision{.time = time_of(record.time),
                           .peer = record.peer,
                           .bytes = record.bytes,
@@ -207,6 +214,10 @@ Trace read_file(const std::string& path) {
     std::array<char, 64 * 1024> block;
     while (file.read(block.data(), block.size()), file.gcount() > 0) {
         bytes.insert(bytes.end(), block.begin(), block.begin() + file.gcount());
+        if (!begins_as_trace(std::as_bytes(std::span(bytes)))) break;  // whatever it is, it need not be read to its end
+    }
+    if (file.bad()) {
+        throw Error(ErrorCode::system, path + " cannot be read to its end", "check that it is a file, and its disk");
     }
     try {
         return parse(std::as_bytes(std::span(bytes)));

@@ -40,6 +40,7 @@ public:
 
     /// Writes what has gathered.
     void flush() noexcept;
+    void give_up(int error) noexcept;
 
     // More links to one peer than this are not recorded; rails are at most 64 on each side.
     static constexpr std::size_t most_options = most_rails * most_rails;

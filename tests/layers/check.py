@@ -13,7 +13,7 @@ below = {
     "transports": ["base"],
     "progress": ["base"],
     "model": ["base"],
-    "sched": ["base", "model"],
+    "sched": ["base"],
     "trace": ["base", "sched"],
     "rails": ["base", "transports", "sched", "model", "progress", "trace"],
     "messaging": ["base", "bootstrap", "transports", "progress", "sched", "model", "trace", "rails"],

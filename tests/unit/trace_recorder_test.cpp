@@ -1,4 +1,6 @@
 // The trace file as a process writes it.
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <catch2/catch.hpp>
 
 #include <cstdlib>
@@ -8,6 +10,7 @@
 
 #include <railmux/error.hpp>
 
+#include "base/file_descriptor.hpp"
 #include "trace/recorder.hpp"
 #include "trace_made.hpp"
 
@@ -81,6 +84,22 @@ TEST_CASE("recorder: a full disk ends the trace, not the program", "[trace]") {
     base::Logger log(base::LogLevel::off);
     trace::Recorder recorder("/dev/full", trace::test::two_rails(), log);
     for (std::uint32_t seq = 0; seq < 20'000; ++seq) record_frame(recorder, seq);
+}
+
+TEST_CASE("recorder: a pipe is refused, with and without a reader, and nobody waits for one", "[trace]") {
+    const Folder folder;
+    base::Logger log(base::LogLevel::off);
+    REQUIRE(::mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+    CHECK_THROWS_WITH(trace::Recorder(folder.file("pipe"), trace::test::two_rails(), log),
+                      Catch::Matchers::Contains("cannot be written"));
+    const base::FileDescriptor reader(::open(folder.file("pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    CHECK_THROWS_WITH(trace::Recorder(folder.file("pipe"), trace::test::two_rails(), log),
+                      Catch::Matchers::Contains("is a pipe"));
+}
+
+TEST_CASE("recorder: what is no trace is not read to its end, a folder not at all", "[trace]") {
+    CHECK_THROWS_WITH(trace::read_file("/dev/zero"), Catch::Matchers::Contains("not a railmux trace"));
+    CHECK_THROWS_WITH(trace::read_file("/"), Catch::Matchers::Contains("cannot be read"));
 }
 
 TEST_CASE("recorder: the name of the file", "[trace]") {
