@@ -1,12 +1,11 @@
 // `railmux trace`: what recorded decisions came to.
 #include <fmt/format.h>
 
-#include <fstream>
 #include <memory>
 
-#include <railmux/error.hpp>
 
 #include "tools/commands.hpp"
+#include "tools/files.hpp"
 #include "tools/timeline.hpp"
 #include "tools/trace_tables.hpp"
 
