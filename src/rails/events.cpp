@@ -115,6 +115,7 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         return;
     }
     hear_ack(link, *header, now);
+    if (link.state != LinkState::live) return;
     if (header->type == FrameType::probe || header->type == FrameType::probe_reply ||
         header->type == FrameType::model) {
         if (!assess(link, header->type, body)) break_off(link, "it sent a malformed probe", now);
@@ -136,13 +137,15 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
     }
 }
 
-/// What acknowledgements release is not waited for as what the frame brings may be. Of several from one link the newest says
+/// What acknowledgements release is put off, unless something waits for it: what the frame brings is more likely to be
+/// waited for, and who got it may not look again for long. Of several from one link the newest says
 /// all; credit counts at once, because without it messages would take the long way.
 void RailManager::hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now) {
     if (heard_.empty() || heard_.back().link != link.slot) heard_.emplace_back();
     auto& heard = heard_.back();
     const bool credit = take_credit(*peers_[link.peer].talk, header) || heard.credit;
     heard = {.link = link.slot, .credit = credit, .id = link.id, .header = header, .at = now};
+    if (!sendable(link.peer) || !bulk_peers_.empty()) static_cast<void>(catch_up());
 }
 
 /// True if the application over there has taken more of what we sent.

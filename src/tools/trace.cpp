@@ -3,7 +3,6 @@
 
 #include <memory>
 
-
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
 #include "tools/timeline.hpp"

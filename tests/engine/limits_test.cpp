@@ -3,6 +3,7 @@
 
 #include "engine/counted_memory.hpp"
 #include "engine/pair.hpp"
+#include "engine/sim_pair.hpp"
 
 using namespace railmux;
 using test::Pair;
@@ -107,4 +108,56 @@ TEST_CASE("a later message is found behind a flood", "[engine]") {
     }
     CHECK(got == data);
     for (auto& request : sends) REQUIRE(pair.finish(pair.a, request).ok());
+}
+
+TEST_CASE("what an answer makes room for is on its way when the answer is there", "[engine]") {
+    // So far away that all is sent before anything arrives, and each answer leaves before more arrives: acknowledgements
+    // travel with answers only.
+    constexpr base::Nanoseconds latency = 100 * base::millisecond;
+    test::SimHosts hosts;
+    hosts.settings.emplace_back("probe", "off");
+    for (const char* host : {"a", "b"}) {
+        hosts.fabric.add_rail(
+            host,
+            {.device = "eth0", .network = "net0", .timing = test::sim::simple_timing(latency, 300, 300, 2000, 1.0)});
+    }
+    const auto a = hosts.start("a", "fixed");
+    const auto b = hosts.start("b", "fixed");
+    const auto to_b = a->add_peer(b->address());
+    const auto to_a = b->add_peer(a->address());
+
+    constexpr std::uint64_t count = 5000;  // more than a session lets be under way
+    const std::array<std::byte, 8> data{};
+    const ConstBuffer out(data);
+    std::vector<std::array<std::byte, 8>> got(count);
+    std::array<std::byte, 8> answer{};
+    const MutableBuffer into(answer);
+    std::vector<Request> requests;
+    std::uint64_t received = 0;
+    for (auto& one : got) {
+        const MutableBuffer in(one);
+        requests.push_back(b->irecv(to_a, {1}, {&in, 1}, [&](const Status&) {
+            ++received;
+            requests.push_back(b->isend(to_a, 2, {&out, 1}, nullptr));
+        }));
+    }
+    const auto run = [&](messaging::Engine& engine, base::Nanoseconds time) {
+        for (const auto end = hosts.fabric.now() + time; hosts.fabric.now() < end;) {
+            static_cast<void>(engine.progress());
+            hosts.fabric.advance_to(hosts.fabric.now() + 500);
+        }
+    };
+    auto answered = a->irecv(to_b, {2}, {&into, 1}, nullptr);
+    requests.push_back(a->isend(to_b, 1, {&out, 1}, nullptr));
+    hosts.until({a.get(), b.get()}, [&] { return a->test(answered).has_value(); });
+
+    answered = a->irecv(to_b, {2}, {&into, 1}, nullptr);
+    for (std::uint64_t i = 1; i < count; ++i) requests.push_back(a->isend(to_b, 1, {&out, 1}, nullptr));
+    run(*a, latency / 2);
+    run(*b, latency);
+    CHECK(received < count);
+    const auto before = received;
+    while (!a->test(answered)) hosts.fabric.advance_to(hosts.fabric.now() + 500);
+    run(*b, 2 * latency);  // a's application computes
+    CHECK(received > before);
 }
