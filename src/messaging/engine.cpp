@@ -98,7 +98,7 @@ std::uint32_t Engine::known_peer(Peer peer) {
     return peer.index();
 }
 
-Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done) {
+Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion&& done) {
     const Lock lock(*this);
     const auto peer = known_peer(to);
     Operation& operation = operations_.begin(false, std::move(done));
@@ -130,7 +130,7 @@ void Engine::flush_deferred() {
     deferred_bytes_ = 0;
 }
 
-Request Engine::irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion done) {
+Request Engine::irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion&& done) {
     const Lock lock(*this);
     const auto peer = from.valid() ? known_peer(from) : anybody;
     Operation& operation = operations_.begin(true, std::move(done));
@@ -147,7 +147,7 @@ Request Engine::irecv(Peer from, TagMatch match, std::span<const MutableBuffer> 
     return {*this, slot};
 }
 
-Request Engine::irecv(Message& message, MutableBuffer buffer, Completion done) {
+Request Engine::irecv(Message& message, MutableBuffer buffer, Completion&& done) {
     const Lock lock(*this);
     if (message.engine_ != this) throw Error(ErrorCode::invalid_argument, "this message is taken already");
     Operation& operation = operations_.begin(true, std::move(done));

@@ -61,9 +61,9 @@ public:
     [[nodiscard]] std::string failure(Peer peer);
 
     // --- Messages (engine.cpp) ---------------------------------------------------------------------------------------
-    [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done);
-    [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion done);
-    [[nodiscard]] Request irecv(Message& message, MutableBuffer buffer, Completion done);
+    [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion&& done);
+    [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion&& done);
+    [[nodiscard]] Request irecv(Message& message, MutableBuffer buffer, Completion&& done);
     [[nodiscard]] std::optional<Status> probe(Peer from, TagMatch match);
     [[nodiscard]] std::optional<Message> mprobe(Peer from, TagMatch match);
     bool cancel(Request& request);

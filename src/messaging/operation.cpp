@@ -5,14 +5,14 @@
 
 namespace railmux::messaging {
 
-Operation& Operations::begin(bool receive, Completion done) {
+Operation& Operations::begin(bool receive, Completion&& done) {
     Operation& operation = table_.take();
     operation.receive = receive;
     operation.posted.operation = &operation;
     operation.detached = false;
     operation.state = OperationState::active;
     operation.status = {};
-    operation.done = std::move(done);
+    if (done) operation.done = std::move(done);
     operation.pieces.clear();
     operation.piece = {};
     operation.bytes = 0;
@@ -32,7 +32,7 @@ void Operations::finish(Operation& operation, const Status& status) {
 }
 
 void Operations::free(Operation& operation) noexcept {
-    operation.done = nullptr;
+    if (operation.done) operation.done = nullptr;
     table_.give(operation);
 }
 

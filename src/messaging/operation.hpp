@@ -88,7 +88,7 @@ private:
 class Operations {
 public:
     /// An operation without a buffer yet.
-    [[nodiscard]] Operation& begin(bool receive, Completion done);
+    [[nodiscard]] Operation& begin(bool receive, Completion&& done);
     /// Ends it: its result may be taken at once, or after its callback has run.
     void finish(Operation& operation, const Status& status);
     /// Frees it: the result is taken.

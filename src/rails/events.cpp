@@ -30,8 +30,8 @@ bool RailManager::poll(base::Nanoseconds now) {
         const auto rail = next_rail_;
         next_rail_ = next_rail_ + 1 < rails ? next_rail_ + 1 : 0;
         if (rail == 0) round_begun_ = now;
-        const bool looks = rails_[rail].up && assessor_.may_look(rail, now);
-        const bool found = looks && poll_rail(rail, exact, now);
+        const bool expects = rails_[rail].up && (!rails_[rail].inward || links_.any_of(rail));
+        const bool found = expects && assessor_.may_look(rail, now) && poll_rail(rail, exact, now);
         if (next_rail_ == 0) looked_ = round_begun_;
         if (!found) continue;
         any = true;
@@ -143,9 +143,11 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
 void RailManager::hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now) {
     if (heard_.empty() || heard_.back().link != link.slot) heard_.emplace_back();
     auto& heard = heard_.back();
-    const bool credit = take_credit(*peers_[link.peer].talk, header) || heard.credit;
+    auto& talk = *peers_[link.peer].talk;
+    const bool credit = take_credit(talk, header) || heard.credit;
     heard = {.link = link.slot, .credit = credit, .id = link.id, .header = header, .at = now};
-    if (!sendable(link.peer) || !bulk_peers_.empty()) static_cast<void>(catch_up());
+    const bool waited_for = !talk.waiting.empty() || !talk.session.open_for_messages() || !bulk_peers_.empty();
+    if (waited_for) static_cast<void>(catch_up());
 }
 
 /// True if the application over there has taken more of what we sent.

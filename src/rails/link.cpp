@@ -14,10 +14,11 @@ Link::~Link() = default;
 Link& LinkTable::add(std::uint32_t rail, transports::LinkId id) {
     if (free_.empty()) {
         free_.push_back(static_cast<std::uint32_t>(links_.size()));
-        links_.emplace_back();
+        links_.add();
     }
     const auto slot = free_.back();
     free_.pop_back();
+    ++count_[rail];
     auto& index = by_rail_[rail];
     if (id.index >= index.size()) index.resize(id.index + 1, no_link);
     index[id.index] = slot;
@@ -35,6 +36,7 @@ void LinkTable::remove(Link& link) {
     auto& place = by_rail_[link.rail][link.id.index];
     if (place == link.slot) place = no_link;
     link.state = LinkState::free;
+    --count_[link.rail];
     link.setup.reset();
     link.assessed.reset();
     free_.push_back(link.slot);
@@ -46,7 +48,8 @@ Link* LinkTable::find(std::uint32_t rail, transports::LinkId id) noexcept {
         return &links_[index[id.index]];
     }
     // A rail may give the index to a new link before the old one's last events have been polled. That is rare.
-    for (auto& link : links_) {
+    for (std::size_t slot = 0; slot < links_.size(); ++slot) {
+        Link& link = links_[slot];
         if (link.state != LinkState::free && link.rail == rail && link.id == id) return &link;
     }
     return nullptr;

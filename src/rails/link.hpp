@@ -6,12 +6,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/stable_vector.hpp"
 #include "rails/frame.hpp"
 #include "rails/handshake.hpp"
 #include "sched/pace.hpp"
@@ -73,7 +73,7 @@ struct Link {
 
 class LinkTable {
 public:
-    explicit LinkTable(std::size_t rails) : by_rail_(rails) {}
+    explicit LinkTable(std::size_t rails) : by_rail_(rails), count_(rails) {}
 
     /// A new link of `rail` known to the transport as `id`.
     Link& add(std::uint32_t rail, transports::LinkId id);
@@ -81,6 +81,7 @@ public:
 
     [[nodiscard]] Link* find(std::uint32_t rail, transports::LinkId id) noexcept;
     [[nodiscard]] Link& at(std::uint32_t slot) noexcept { return links_[slot]; }
+    [[nodiscard]] bool any_of(std::uint32_t rail) const noexcept { return count_[rail] > 0; }
 
     /// Calls `visit(Link&)` for every link in use. `visit` may add and remove links.
     template <typename Visit>
@@ -91,9 +92,10 @@ public:
     }
 
 private:
-    std::deque<Link> links_;  // stable addresses
+    base::StableVector<Link> links_;
     std::vector<std::uint32_t> free_;
     std::vector<std::vector<std::uint32_t>> by_rail_;  // LinkId::index -> slot
+    std::vector<std::uint32_t> count_;                 // by rail
 };
 
 }  // namespace railmux::rails

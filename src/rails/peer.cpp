@@ -6,14 +6,14 @@ namespace railmux::rails {
 
 std::uint32_t PeerTable::of_rank(std::uint32_t rank) {
     const auto [place, fresh] = by_rank_.try_emplace(rank, size());
-    if (fresh) known_.emplace_back().rank = rank;
+    if (fresh) known_.add().rank = rank;
     return place->second;
 }
 
 std::uint32_t PeerTable::of_instance(std::uint64_t instance, std::uint32_t rank) {
     if (const auto place = by_instance_.find(instance); place != by_instance_.end()) return place->second;
     const auto peer = rank == no_rank ? size() : of_rank(rank);
-    if (rank == no_rank) known_.emplace_back();
+    if (rank == no_rank) known_.add();
     learn(peer, instance, {});
     return peer;
 }

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -16,6 +15,7 @@
 #include <railmux/error.hpp>
 
 #include "base/clock.hpp"
+#include "base/stable_vector.hpp"
 #include "rails/link.hpp"
 #include "rails/process_address.hpp"
 #include "rails/session.hpp"
@@ -63,7 +63,7 @@ struct Conversation {
     std::vector<std::uint64_t> claims;         // parallel to links: bulk planned for it and not handed over yet
     std::vector<LinkGroup> groups;             // a link is in one at most
 
-    // Acknowledging: `owed` frames have arrived since the last acknowledgement went out; it must go by `ack_due`.
+    // Acknowledging: `owed` frames have arrived since the last acknowledgement went out; one must go by `ack_due`.
     std::uint32_t owed = 0;
     base::Nanoseconds ack_due = 0;
     bool ack_listed = false;
@@ -115,7 +115,7 @@ public:
     [[nodiscard]] std::string name(std::uint32_t peer) const;
 
 private:
-    std::deque<Known> known_;
+    base::StableVector<Known> known_;
     std::unordered_map<std::uint64_t, std::uint32_t> by_instance_;
     std::unordered_map<std::uint32_t, std::uint32_t> by_rank_;
 };

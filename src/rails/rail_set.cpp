@@ -57,6 +57,7 @@ void RailSet::open(transports::Transport& transport, RailInfo device, const std:
         LocalRail local{transport.open(device), std::string(transport.name()), device, {}};
         const auto& traits = local.traits();
         local.identity = rail_identity(machine, traits);
+        local.inward = traits.inward;
         // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
         if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {
             throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one");

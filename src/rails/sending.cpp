@@ -236,6 +236,7 @@ bool RailManager::post_outbox(Link& link) {
         if (taken > 0) {  // every frame carries an acknowledgement
             talk.owed = 0;
             talk.reported_here = talk.consumed_here;
+            talk.ack_due = never;
         }
         link.refused = taken < count;
         if (link.refused) return false;

@@ -130,6 +130,7 @@ struct RailTraits {
     bool put = false;
     bool get = false;
     bool notify = false;
+    bool inward = false;             // reaches this process only: without a link nothing comes in, and poll() may rest
     bool events = false;             // arm() gives a descriptor to sleep on
     bool ordered = false;            // rule 3
     bool local_regions = false;      // Segment::region must be filled

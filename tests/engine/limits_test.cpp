@@ -161,3 +161,30 @@ TEST_CASE("what an answer makes room for is on its way when the answer is there"
     run(*b, 2 * latency);  // a's application computes
     CHECK(received > before);
 }
+
+TEST_CASE("what answers at once acknowledges by its answers alone", "[engine]") {
+    test::SimPair pair("fixed", {}, 1, 1);
+    const std::array<std::byte, 8> data{};
+    const ConstBuffer out(data);
+    std::array<std::byte, 8> got{};
+    const MutableBuffer in(got);
+    const auto one_way = [&](messaging::Engine& from, Peer to, messaging::Engine& into, Peer sender) {
+        auto receive = into.irecv(sender, {1}, {&in, 1}, nullptr);
+        auto send = from.isend(to, 1, {&out, 1}, nullptr);
+        pair.until([&] { return into.test(receive).has_value(); });
+        static_cast<void>(from.wait(send));
+    };
+    constexpr std::uint64_t rounds = 1000;  // much longer than an acknowledgement is kept back
+    const auto play = [&] {
+        for (std::uint64_t i = 0; i < rounds; ++i) {
+            one_way(*pair.a, pair.to_b, *pair.b, pair.to_a);
+            one_way(*pair.b, pair.to_a, *pair.a, pair.to_b);
+        }
+    };
+    play();  // the link comes up, and is measured
+    const auto before_a = pair.rails_a->rails["eth0"]->works();
+    const auto before_b = pair.rails_b->rails["eth0"]->works();
+    play();
+    CHECK(pair.rails_a->rails["eth0"]->works() - before_a <= rounds + 2);
+    CHECK(pair.rails_b->rails["eth0"]->works() - before_b <= rounds + 2);
+}

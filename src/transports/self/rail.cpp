@@ -28,6 +28,7 @@ RailTraits self_traits(std::uint32_t max_segments) {
     traits.tx_depth = 256;
     traits.max_put = 1 << 20;  // one memcpy inside poll: about 100 us, during which nothing else is served
     traits.put = traits.get = traits.notify = true;
+    traits.inward = true;
     traits.events = true;
     traits.ordered = true;
     traits.done_is_delivered = true;

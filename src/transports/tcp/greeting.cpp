@@ -176,11 +176,11 @@ void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
 
 void Rail::expire_strangers() {
     const auto now = base::now_ns();
-    for (auto& link : links_) {
+    links_.for_each([&](Link& link) {
         if (link.phase == LinkPhase::greeting && now - link.setup->since > stranger_limit) {
             kill(link, "it connected and did not say hello within 2 s");
         }
-    }
+    });
 }
 
 }  // namespace railmux::transports::tcp

@@ -100,7 +100,7 @@ Link& Rail::new_link(base::FileDescriptor socket, LinkPhase phase) {
     std::uint32_t index = 0;
     if (free_links_.empty()) {
         index = static_cast<std::uint32_t>(links_.size());
-        links_.emplace_back();
+        links_.add();
     } else {
         index = free_links_.back();
         free_links_.pop_back();
@@ -200,11 +200,11 @@ base::Result<Region> Rail::add_region(std::span<std::byte> memory, Access access
 void Rail::drop_region(const Region& region) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     regions_.drop(region);
-    for (auto& link : links_) {
-        if (link.read.put_left == 0 || link.read.put_region != region.key.id) continue;
+    links_.for_each([&](Link& link) {
+        if (link.read.put_left == 0 || link.read.put_region != region.key.id) return;
         link.read.put_place = nullptr;  // the rest goes nowhere
         link.read.notify = false;
-    }
+    });
 }
 
 }  // namespace railmux::transports::tcp

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stable_vector.hpp"
 #include "base/thread_guard.hpp"
 #include "transports/regions.hpp"
 #include "transports/tcp/address.hpp"
@@ -140,7 +141,7 @@ private:
     Netlink netlink_;
     bool down_ = false;
 
-    std::deque<Link> links_;  // stable addresses
+    base::StableVector<Link> links_;
     std::vector<std::uint32_t> free_links_;
     RegionTable regions_;
 

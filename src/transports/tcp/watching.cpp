@@ -14,9 +14,9 @@ namespace railmux::transports::tcp {
 
 void Rail::rail_down(std::string_view cause) {
     if (std::exchange(down_, true)) return;
-    for (auto& link : links_) {
+    links_.for_each([&](Link& link) {
         if (link.phase != LinkPhase::free) kill(link, cause);
-    }
+    });
     listeners_.clear();
     slow_.push_back({.event = {.kind = EventKind::rail_down}, .text = std::string(cause)});
 }
@@ -60,12 +60,12 @@ void Rail::check_counters() {
     if (!counter) return;
     // What still waits in the sockets has not left by any interface; half of the rest is a generous margin.
     std::uint64_t waiting = 0;
-    for (const auto& link : links_) {
+    links_.for_each([&](const Link& link) {
         int queued = 0;
         if (link.phase == LinkPhase::up && ::ioctl(link.socket.get(), SIOCOUTQ, &queued) == 0) {
             waiting += static_cast<std::uint64_t>(queued);
         }
-    }
+    });
     const auto expected = sent_outside_ - std::min(sent_outside_, waiting);
     if (*counter - *counter_at_start_ >= expected / 2) return;
     rail_down(
