@@ -37,6 +37,7 @@ bool RailManager::poll(base::Nanoseconds now) {
         any = true;
         break;
     }
+    if (heard_awaited_) static_cast<void>(catch_up());
     if (now >= next_deadline_) {
         next_deadline_ = never;
         run_acks(now);
@@ -115,7 +116,6 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         return;
     }
     hear_ack(link, *header, now);
-    if (link.state != LinkState::live) return;
     if (header->type == FrameType::probe || header->type == FrameType::probe_reply ||
         header->type == FrameType::model) {
         if (!assess(link, header->type, body)) break_off(link, "it sent a malformed probe", now);
@@ -137,8 +137,8 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
     }
 }
 
-/// What acknowledgements release is put off, unless something waits for it: what the frame brings is more likely to be
-/// waited for, and who got it may not look again for long. Of several from one link the newest says
+/// What acknowledgements release is put off: what the frame brings is more likely to be waited for. Only if something waits
+/// for it, it is done in this look, as whoever gets the frame's message may not look again for long. Of several from one link the newest says
 /// all; credit counts at once, because without it messages would take the long way.
 void RailManager::hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now) {
     if (heard_.empty() || heard_.back().link != link.slot) heard_.emplace_back();
@@ -146,8 +146,8 @@ void RailManager::hear_ack(const Link& link, const FrameHeader& header, base::Na
     auto& talk = *peers_[link.peer].talk;
     const bool credit = take_credit(talk, header) || heard.credit;
     heard = {.link = link.slot, .credit = credit, .id = link.id, .header = header, .at = now};
-    const bool waited_for = !talk.waiting.empty() || !talk.session.open_for_messages() || !bulk_peers_.empty();
-    if (waited_for) static_cast<void>(catch_up());
+    heard_awaited_ =
+        heard_awaited_ || !talk.waiting.empty() || !talk.session.open_for_messages() || !bulk_peers_.empty();
 }
 
 /// True if the application over there has taken more of what we sent.
@@ -159,6 +159,7 @@ bool RailManager::take_credit(Conversation& talk, const FrameHeader& header) noe
 }
 
 bool RailManager::take_heard() {
+    heard_awaited_ = false;
     if (heard_.empty()) return false;
     taking_.swap(heard_);
     for (const auto& heard : taking_) {

@@ -290,8 +290,9 @@ private:
         base::Nanoseconds at = 0;
     };
     std::vector<Heard> heard_;
-    std::vector<Heard> taking_;  // scratch of take_heard
-    std::vector<Frame*> late_;   // given to a peer's only link, and not charged yet
+    bool heard_awaited_ = false;  // something waits for what they release
+    std::vector<Heard> taking_;   // scratch of take_heard
+    std::vector<Frame*> late_;    // given to a peer's only link, and not charged yet
 
     std::unique_ptr<Tracer> tracer_;  // where decisions are to be told
     // Frames with none of these bits in their number are noted before they are charged: all, where there is a tracer.
