@@ -26,17 +26,17 @@ bool RailManager::poll(base::Nanoseconds now) {
     const bool exact = assessor_.timing(now);
     if (exact) next_rail_ = assessor_.timed_rail();  // what is timed there should not wait for the others
     const auto rails = static_cast<std::uint32_t>(rails_.size());
-    for (std::uint32_t i = 0; i < rails; ++i) {
+    bool found = false;
+    for (std::uint32_t i = 0; i < rails && !found; ++i) {
         const auto rail = next_rail_;
         next_rail_ = next_rail_ + 1 < rails ? next_rail_ + 1 : 0;
         if (rail == 0) round_begun_ = now;
         const bool expects = rails_[rail].up && (!rails_[rail].inward || links_.any_of(rail));
-        const bool found = expects && assessor_.may_look(rail, now) && poll_rail(rail, exact, now);
+        found = expects && assessor_.may_look(rail, now) && poll_rail(rail, exact, now);
         if (next_rail_ == 0) looked_ = round_begun_;
-        if (!found) continue;
-        any = true;
-        break;
     }
+    any = any || found;
+    if (!found) quiet_ = now;
     if (heard_awaited_) static_cast<void>(catch_up());
     if (now >= next_deadline_) {
         next_deadline_ = never;

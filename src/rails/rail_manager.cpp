@@ -280,10 +280,11 @@ void RailManager::model_changed(Link& link) {
 LogGP RailManager::corrected(const Link& link) const {
     auto model = link.assessed->model;
     const auto& pace = paces_[link.rail];
-    const auto most_gap = static_cast<double>(pace.gap_limit(now_)) / sched::ticks_per_ns;
     for (auto& range : model.ranges) {
-        range.g = std::min(range.g, Nanos(most_gap));
-        if (pace.per_byte() > 0) range.G.ns = static_cast<double>(pace.per_byte()) / sched::ticks_per_ns;
+        if (pace.per_byte() > 0) range.G.ns = sched::to_ns(pace.per_byte());
+        if (!pace.proven().any(now_)) continue;
+        if (pace.per_byte() == 0) range.G.ns = std::min(range.G.ns, sched::to_ns(pace.proven().per_byte()));
+        range.g = std::min(range.g, Nanos(sched::to_ns(pace.proven().gap(sched::to_ticks(range.G.ns)))));
     }
     return model;
 }

@@ -98,7 +98,7 @@ public:
     /// Fails what waits for a link to the peer: it is known why there can be none.
     void forgo(std::uint32_t peer, const Error& cause, base::Nanoseconds now);
     /// Whatever came before `now` would have woken the caller, who slept until then.
-    void watched_until(base::Nanoseconds now) noexcept { looked_ = round_begun_ = now; }
+    void watched_until(base::Nanoseconds now) noexcept { quiet_ = looked_ = round_begun_ = now; }
     /// Whether a message may go to the peer now.
     [[nodiscard]] bool sendable(std::uint32_t peer) const noexcept;
     [[nodiscard]] bool connected(std::uint32_t peer) const noexcept;
@@ -304,6 +304,7 @@ private:
     std::uint32_t next_rail_ = 0;            // whose turn it is to be polled
     base::Nanoseconds round_begun_ = 0;      // of polls of all rails
     base::Nanoseconds looked_ = 0;           // what had arrived by then, on whatever rail, is known
+    base::Nanoseconds quiet_ = 0;            // then nothing was waiting for us on any rail
     bool released_ = false;                  // something was acknowledged since the last settle()
     base::Nanoseconds acked_ = 0;            // when something last was
     base::Nanoseconds busy_ = 0;             // time in which there was traffic, pauses left out

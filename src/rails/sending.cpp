@@ -154,7 +154,7 @@ void RailManager::settle(base::Nanoseconds now) noexcept {
     for (std::uint32_t rail = 0; rail < paces_.size(); ++rail) {
         auto& pace = paces_[rail];
         if (!pace.unsettled()) continue;
-        pace.settle(now, busy_, node_.others(rail));
+        pace.settle(now, busy_, node_.others(rail), now - quiet_);
         node_.left(rail, pace.backlog(), now);
     }
 }
@@ -172,12 +172,7 @@ void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         candidate.silent = pace.silent(looked_);
         const Link& link = links_.at(talk.links[i]);
         candidate.recent = talk.follows && link.slot == talk.last_link;
-        if (const auto measured = pace.per_byte(busy_, candidate.cost.per_byte); measured > 0) {
-            // What a byte takes besides G stays what it was; a model that has G wrong may have no such part at all.
-            candidate.cost.slope = std::max(measured, candidate.cost.slope + measured - candidate.cost.per_byte);
-            candidate.cost.per_byte = measured;
-        }
-        candidate.cost.gap = std::min(candidate.cost.gap, pace.gap_limit(now));
+        pace.correct(candidate.cost, now, busy_);
         const auto heard = link.echo.latency(now);
         if (heard > 0) candidate.cost.latency = heard;
         if (heard == 0 && candidate.recent) trusted = &candidate;

@@ -20,28 +20,30 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now) noexcept {
         // A backlog that was acknowledged at one stroke left the rail idle for a moment only: what it proved still holds.
         if (now - last_ > idle_time) busy_bytes_ = 0;
         last_ = now;
-        counts_ = false;
+        waiting_ = 0;
     }
     backlog_ += bytes;
 }
 
-void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others) noexcept {
+void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others,
+                   base::Nanoseconds unseen) noexcept {
     const bool lasts =
         static_cast<Ticks>(std::min<std::uint64_t>(backlog_, backlog_bytes)) * rail_.per_byte >= to_ticks(backlog_time);
     const bool backlogged = backlog_ >= backlog_bytes || lasts;
-    if (counts_ && backlogged) {
+    const bool in_time = unseen <= look_time || unseen * 8 <= now - last_;
+    if (waiting_ >= pending_ && backlogged && in_time) {
         others_ += others.gone - others_gone_;
         // What is acknowledged is made up for at once, so that this is what we had there since the last time.
         in_front_ += share_of(pending_, others.backlog, backlog_ + pending_);
         add(now - last_, pending_, true);
     }
     others_gone_ = others.gone;
-    gap_limit_.came_through(std::exchange(pending_count_, 0), now);
+    proven_.came_through(std::exchange(pending_count_, 0), pending_, now, in_time);
     busy_bytes_ += pending_;
     if (pending_ >= trial_bytes / 2) used_ = busy;
     pending_ = 0;
     last_ = now;
-    counts_ = backlogged;
+    waiting_ = backlogged && in_time ? backlog_ : 0;
 }
 
 void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds busy) noexcept {
@@ -96,26 +98,16 @@ void Pace::measured(Ticks per_byte, base::Nanoseconds busy) noexcept {
     bytes_ = others_ = in_front_ = 0;
 }
 
-void LeastOfLate::note(base::Nanoseconds value, base::Nanoseconds now) noexcept {
-    if (now >= window_end_) {
-        // A window longer ago than one is forgotten.
-        const bool next = now < window_end_ + window;
-        before_ = next ? latest_ : unknown;
-        before_count_ = next ? latest_count_ : 0;
-        latest_ = unknown;
-        latest_count_ = 0;
-        window_end_ = now + window;
+void Pace::correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) const noexcept {
+    const bool proven = proven_.any(now);
+    auto known = per_byte(busy, cost.per_byte);
+    if (known == 0 && proven) known = std::min(proven_.per_byte(), cost.per_byte);
+    if (known > 0) {
+        // What a byte takes besides G stays what it was; a model that has G wrong may have no such part at all.
+        cost.slope = std::max(known, cost.slope + known - cost.per_byte);
+        cost.per_byte = known;
     }
-    ++latest_count_;
-    latest_ = std::min(latest_, value);
-}
-
-void GapLimit::came_through(std::uint32_t messages, base::Nanoseconds now) noexcept {
-    count_ += messages;
-    if (now - begin_ < window || count_ < enough) return;
-    least_.note((now - begin_) / count_, now);
-    begin_ = now;
-    count_ = 0;
+    if (proven) cost.gap = std::min(cost.gap, proven_.gap(cost.per_byte));
 }
 
 }  // namespace railmux::sched

@@ -1,10 +1,9 @@
-// Pace: the rate at which a rail serves a backlog, from acknowledgements, and a limit of its gap. Echo: the latency of a
-// link.
+// Pace: the rate at which a rail serves a backlog, from acknowledgements. Echo: the latency of a link.
 //
 // From one acknowledgement to the next a rail that has a backlog before and after delivers as fast as it can: bytes over time
-// is its rate. Times without a backlog, or before the first acknowledgement of a busy period, are latency or the sender's own
-// pace and do not count, so that neither queueing nor an idle sender is learnt as low bandwidth; nor does a backlog that was
-// none, but acknowledgements that nobody had looked for. Times are added up over windows long enough for the grain of
+// is its rate, if these bytes were all on the rail at the beginning. Times without a backlog, or before the first
+// acknowledgement of a busy period, are latency or the sender's own pace and do not count, so that neither queueing nor an
+// idle sender is learnt as low bandwidth; nor does a backlog that was none, but acknowledgements that nobody had looked for. Times are added up over windows long enough for the grain of
 // acknowledgements and for the bursts that networks pass; the median of the last three windows is the rate, so that a peer
 // that was away for a moment does not look like a slow rail.
 //
@@ -25,6 +24,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "sched/policy.hpp"
+#include "sched/proven.hpp"
 #include "sched/ticks.hpp"
 
 namespace railmux::sched {
@@ -33,46 +34,6 @@ namespace railmux::sched {
 struct Others {
     std::uint64_t backlog = 0;  // bytes
     std::uint64_t gone = 0;     // bytes that are off the rail again; only grows
-};
-
-/// The least of what was noted in the last second or two.
-class LeastOfLate {
-public:
-    void note(base::Nanoseconds value, base::Nanoseconds now) noexcept;
-    [[nodiscard]] bool any(base::Nanoseconds now, std::uint32_t enough) const noexcept {
-        return latest_count_ + before_count_ >= enough && now < window_end_ + window;
-    }
-    [[nodiscard]] base::Nanoseconds least() const noexcept { return std::min(latest_, before_); }
-
-private:
-    static constexpr base::Nanoseconds window = base::second;
-    static constexpr base::Nanoseconds unknown = base::Nanoseconds{1} << 50;
-
-    base::Nanoseconds latest_ = unknown;  // of the window under way
-    base::Nanoseconds before_ = unknown;  // of the one before it
-    std::uint32_t latest_count_ = 0;
-    std::uint32_t before_count_ = 0;
-    base::Nanoseconds window_end_ = 0;
-};
-
-/// The gap of a rail is at most this: so many messages went over it in so little time. A probe that is disturbed, by others
-/// on the rail or on the CPU, may find a gap a thousand times too long, and then nothing is sent that would show a backlog.
-class GapLimit {
-public:
-    /// So many messages have come through since this was last called.
-    void came_through(std::uint32_t messages, base::Nanoseconds now) noexcept;
-    [[nodiscard]] Ticks limit(base::Nanoseconds now) const noexcept {
-        return least_.any(now, 1) ? to_ticks(least_.least()) : std::numeric_limits<Ticks>::max();
-    }
-
-private:
-    // Acknowledgements may come for 100 us of messages at once, and a peer may have been away: that is spread over a window.
-    static constexpr base::Nanoseconds window = base::millisecond;
-    static constexpr std::uint32_t enough = 4;
-
-    LeastOfLate least_;
-    std::uint32_t count_ = 0;
-    base::Nanoseconds begin_ = 0;
 };
 
 class Pace {
@@ -89,8 +50,10 @@ public:
     /// A message of `bytes`, the only one on the rail, took so long besides the latency; `thought` is the G that the policy
     /// went by. Both sides look now and then only: what differs by less than that confirms what was thought.
     void lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds busy) noexcept;
-    void settle(base::Nanoseconds now, base::Nanoseconds busy, const Others& others = {}) noexcept {
-        if (pending_ > 0) account(now, busy, others);
+    /// `unseen`: for so long it may have been known already, had anybody looked.
+    void settle(base::Nanoseconds now, base::Nanoseconds busy, const Others& others = {},
+                base::Nanoseconds unseen = 0) noexcept {
+        if (pending_ > 0) account(now, busy, others, unseen);
     }
     [[nodiscard]] bool unsettled() const noexcept { return pending_ > 0; }
     /// This is its rate: it was measured on purpose.
@@ -122,8 +85,10 @@ public:
     }
     /// What a byte of ours takes while others use the rail as they do; 0 while unknown.
     [[nodiscard]] Ticks own_per_byte() const noexcept { return own_.per_byte; }
-    /// g is at most this.
-    [[nodiscard]] Ticks gap_limit(base::Nanoseconds now) const noexcept { return gap_limit_.limit(now); }
+    /// What traffic knows better than the model of a link over the rail.
+    void correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) const noexcept;
+    /// What it has done of late.
+    [[nodiscard]] const Proven& proven() const noexcept { return proven_; }
     /// How much may be on the rail while its rate is not known for sure: twice what is known to have gone through since it
     /// was last idle, as TCP's slow start does; little, if it is only tried again.
     [[nodiscard]] std::uint64_t allowance(base::Nanoseconds busy) const noexcept {
@@ -150,7 +115,8 @@ private:
     // A day a byte: no rate is lower.
     static constexpr Ticks slowest = to_ticks(base::Nanoseconds{86'400} * base::second) / 1024;
 
-    void account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others) noexcept;
+    void account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others,
+                 base::Nanoseconds unseen) noexcept;
     void add(base::Nanoseconds time, std::uint64_t bytes, bool sure) noexcept;
 
     std::uint64_t backlog_ = 0;
@@ -158,7 +124,7 @@ private:
     std::uint32_t pending_count_ = 0;
     std::uint64_t busy_bytes_ = 0;  // delivered since the rail was last idle
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
-    bool counts_ = false;           // from then on there has been a backlog
+    std::uint64_t waiting_ = 0;     // the backlog at that time, if it was one
     base::Nanoseconds used_ = 0;    // when something large last came through, of the busy clock
     base::Nanoseconds time_ = 0;    // of the window under way
     std::uint64_t bytes_ = 0;
@@ -174,7 +140,7 @@ private:
     };
     Rate rail_;
     Rate own_;
-    GapLimit gap_limit_;
+    Proven proven_;
 };
 
 /// The latency of one link, from small messages that met no backlog: the least of late, because whatever else happened only
@@ -194,7 +160,7 @@ private:
     // The least of fewer may well be one that a peer was late for.
     static constexpr std::uint32_t enough = 8;
 
-    LeastOfLate least_;
+    LeastOfLate<base::Nanoseconds> least_;
 };
 
 }  // namespace railmux::sched

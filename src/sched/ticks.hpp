@@ -19,6 +19,9 @@ inline constexpr Ticks ticks_per_ns = 1024;
 /// For set-up: the paths that decide use no floating point.
 [[nodiscard]] inline Ticks to_ticks(double ns) noexcept { return std::llround(ns * static_cast<double>(ticks_per_ns)); }
 
+/// For people and models.
+[[nodiscard]] inline double to_ns(Ticks ticks) noexcept { return static_cast<double>(ticks) / ticks_per_ns; }
+
 /// bytes * ticks, kept far from overflow: what takes longer than a day is not distinguished.
 [[nodiscard]] inline Ticks times(std::uint64_t bytes, Ticks per_byte) noexcept {
     constexpr Ticks longest = to_ticks(86'400 * base::second);

@@ -7,8 +7,6 @@ namespace railmux::sched {
 
 namespace {
 
-double to_ns(Ticks ticks) { return static_cast<double>(ticks) / ticks_per_ns; }
-
 /// A rail that delivers as the cost says: latency + s slope from the start, and busy for gap + s per_byte.
 RailSpec behaving_as(const Cost& cost) {
     return {.latency_ns = to_ns(cost.latency - cost.gap),
@@ -185,9 +183,7 @@ void World::refresh(Peer& peer) {
         candidate.cost = peer.costs[i];
         candidate.backlog = pace.backlog() + node_.others(candidate.rail).backlog;
         candidate.silent = pace.silent(now_);
-        const auto measured = learns_ ? pace.per_byte(busy_, candidate.cost.per_byte) : 0;
-        if (measured > 0) candidate.cost.slope = candidate.cost.per_byte = measured;
-        if (learns_) candidate.cost.gap = std::min(candidate.cost.gap, pace.gap_limit(now_));
+        if (learns_) pace.correct(candidate.cost, now_, busy_);
         const auto arrived = node_.take_arrivals(candidate.rail);
         if (arrived > 0) policy_.charge(candidate, arrived, now_);
     }

@@ -166,25 +166,76 @@ TEST_CASE("the latency of a link is the least of enough small messages, and forg
 TEST_CASE("a gap is not longer than what messages that came through took", "[sched][pace]") {
     sched::Pace pace;
     base::Nanoseconds now = base::second;
-    const auto messages = [&](int count, base::Nanoseconds each) {
+    const auto messages = [&](int count, base::Nanoseconds each, base::Nanoseconds unseen = 0) {
         for (int i = 0; i < count; ++i) {
             pace.sent(8, now);
             now += each;
             pace.delivered(8);
-            pace.settle(now, now);
+            pace.settle(now, now, {}, unseen);
         }
     };
-    constexpr auto unlimited = std::numeric_limits<sched::Ticks>::max();
-    CHECK(pace.gap_limit(now) == unlimited);
-    messages(3, base::millisecond);
-    CHECK(pace.gap_limit(now) == unlimited);
+    const auto corrected = [&](base::Nanoseconds at) {
+        sched::Cost cost{.gap = sched::to_ticks(base::second), .per_byte = 1};
+        pace.correct(cost, at, at);
+        return cost.gap;
+    };
+    const auto unlimited = sched::to_ticks(base::second);
+    const auto roughly = [](base::Nanoseconds gap) { return Approx(double(sched::to_ticks(gap))).epsilon(0.001); };
+    CHECK(corrected(now) == unlimited);
+    messages(4, base::millisecond);
+    CHECK(corrected(now) == unlimited);
     messages(20, base::millisecond);
-    CHECK(pace.gap_limit(now) == sched::to_ticks(base::millisecond));
+    CHECK(double(corrected(now)) == roughly(base::millisecond));
     messages(1000, 10 * base::microsecond);
-    CHECK(pace.gap_limit(now) == sched::to_ticks(10 * base::microsecond));
+    CHECK(double(corrected(now)) == roughly(10 * base::microsecond));
     messages(2500, base::millisecond);
-    CHECK(pace.gap_limit(now) == sched::to_ticks(base::millisecond));  // faster ones are forgotten
-    CHECK(pace.gap_limit(now + 3 * base::second) == unlimited);
+    CHECK(double(corrected(now)) == roughly(base::millisecond));  // faster ones are forgotten
+    CHECK(corrected(now + 3 * base::second) == unlimited);
+
+    // Those that nobody had looked for say nothing of the time in which they became known.
+    messages(10, base::millisecond);
+    messages(1, 5 * base::millisecond, 5 * base::millisecond);
+    messages(5000, base::microsecond / 10, 5 * base::millisecond);
+    CHECK(double(corrected(now)) == roughly(base::millisecond));
+}
+
+TEST_CASE("G is not higher than what came through shows, and g not for the second time", "[sched][pace]") {
+    sched::Pace pace;
+    base::Nanoseconds now = base::second;
+    for (int i = 0; i < 5000; ++i) {  // never a backlog
+        pace.sent(100, now);
+        now += base::microsecond;
+        pace.delivered(100);
+        pace.settle(now, now);
+    }
+    sched::Cost cost{.slope = 5, .gap = sched::to_ticks(3 * base::microsecond), .per_byte = sched::to_ticks(500.0)};
+    pace.correct(cost, now, now);
+    CHECK(cost.per_byte == sched::to_ticks(10.0));
+    CHECK(cost.slope == sched::to_ticks(10.0));
+    CHECK(cost.gap == 0);
+
+    cost = {.slope = 2048, .gap = sched::to_ticks(3 * base::microsecond), .per_byte = sched::to_ticks(2.0)};
+    pace.correct(cost, now, now);
+    CHECK(cost.per_byte == sched::to_ticks(2.0));  // lower is not contradicted
+    CHECK(cost.slope == 2048);
+    CHECK(cost.gap == sched::to_ticks(800.0));
+}
+
+TEST_CASE("what is sent while the rail may have been idle is no measure of it", "[sched][pace]") {
+    // A sender that is slower than the rail, and looks so rarely that there always seems to be a backlog.
+    sched::Pace pace;
+    base::Nanoseconds now = base::second;
+    std::uint64_t unknown = 0;
+    for (int i = 0; i < 100'000; ++i) {
+        pace.sent(1000, now);
+        unknown += 1000;
+        now += base::microsecond;
+        if (i % 2000 != 1999) continue;
+        pace.delivered(unknown - 100'000);  // all but what the receiver has not acknowledged yet
+        unknown = 100'000;
+        pace.settle(now, now);
+    }
+    CHECK(pace.per_byte() == 0);
 }
 
 namespace {
