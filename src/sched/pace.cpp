@@ -38,7 +38,9 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
         add(now - last_, pending_, true);
     }
     others_gone_ = others.gone;
-    proven_.came_through(std::exchange(pending_count_, 0), pending_, now, in_time);
+    const auto sustained = proven_.came_through(std::exchange(pending_count_, 0), pending_, now, in_time);
+    // Clearly more than what is thought to be its rate: that was learnt from something else.
+    if (sustained > 0 && rail_.per_byte / 5 > sustained / 4) relearn(sustained);
     busy_bytes_ += pending_;
     if (pending_ >= trial_bytes / 2) used_ = busy;
     pending_ = 0;
@@ -87,13 +89,17 @@ void Pace::Rate::add(std::uint32_t count, base::Nanoseconds time, std::uint64_t 
 }
 
 void Pace::measured(Ticks per_byte, base::Nanoseconds busy) noexcept {
+    relearn(per_byte);
+    used_ = busy;
+}
+
+void Pace::relearn(Ticks per_byte) noexcept {
     per_byte = std::clamp<Ticks>(per_byte, 1, slowest);
     for (auto* rate : {&own_, &rail_}) {
         rate->per_byte = per_byte;
         rate->windows.fill(per_byte);
     }
     window_count_ = static_cast<std::uint32_t>(rail_.windows.size());
-    used_ = busy;
     time_ = 0;
     bytes_ = others_ = in_front_ = 0;
 }

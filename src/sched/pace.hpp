@@ -118,6 +118,7 @@ private:
     void account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others,
                  base::Nanoseconds unseen) noexcept;
     void add(base::Nanoseconds time, std::uint64_t bytes, bool sure) noexcept;
+    void relearn(Ticks per_byte) noexcept;
 
     std::uint64_t backlog_ = 0;
     std::uint64_t pending_ = 0;  // delivered since the last settle

@@ -2,20 +2,22 @@
 
 namespace railmux::sched {
 
-void Proven::came_through(std::uint32_t messages, std::uint64_t bytes, base::Nanoseconds now, bool all) noexcept {
-    count_ += messages;
-    sum_ += bytes;
-    if (open_) {
-        if (now - begin_ < window || count_ < enough) return;
-        const auto time = to_ticks(now - begin_);
-        messages_.note({time / count_, sum_ / count_}, now);
-        bytes_.note(std::max<Ticks>(time / static_cast<Ticks>(std::max<std::uint64_t>(sum_, 1)), 1), now);
+Ticks Proven::came_through(std::uint32_t messages, std::uint64_t bytes, base::Nanoseconds now, bool all) noexcept {
+    short_.add(messages, bytes);
+    long_.add(messages, bytes);
+    if (short_.open && now - short_.begin >= window_time && short_.messages >= window_messages) {
+        messages_.note({to_ticks(now - short_.begin) / short_.messages, short_.bytes / short_.messages}, now);
+        bytes_.note(short_.per_byte(now), now);
+        short_.open = false;
     }
-    // What came before the window and becomes known within it would make the rail look faster than it is.
-    open_ = all;
-    begin_ = now;
-    count_ = 0;
-    sum_ = 0;
+    if (!short_.open) short_.reopen(now, all);
+    Ticks sustained = 0;
+    if (long_.open && long_.bytes >= sustained_bytes) {
+        sustained = long_.per_byte(now);
+        long_.open = false;
+    }
+    if (!long_.open) long_.reopen(now, all);
+    return sustained;
 }
 
 }  // namespace railmux::sched

@@ -51,7 +51,8 @@ private:
 class Proven {
 public:
     /// So much has come through since this was last called, by what is known; `all`: nothing that had come is unknown.
-    void came_through(std::uint32_t messages, std::uint64_t bytes, base::Nanoseconds now, bool all) noexcept;
+    /// Returns what a byte took over so many that bursts cannot explain it, if these are complete with this call, else 0.
+    Ticks came_through(std::uint32_t messages, std::uint64_t bytes, base::Nanoseconds now, bool all) noexcept;
 
     [[nodiscard]] bool any(base::Nanoseconds now) const noexcept { return messages_.any(now, 1); }
     /// G is at most this, where there is any.
@@ -64,9 +65,28 @@ public:
 
 private:
     // Acknowledgements may come for 100 us of messages at once.
-    static constexpr base::Nanoseconds window = base::millisecond;
-    static constexpr std::uint32_t enough = 4;
+    static constexpr base::Nanoseconds window_time = base::millisecond;
+    static constexpr std::uint32_t window_messages = 4;
+    // Eight times the bursts that networks are known to pass.
+    static constexpr std::uint64_t sustained_bytes = 2 * 1024 * 1024;
 
+    // What came before a window and becomes known within it would make the rail look faster than it is: it begins when all is
+    // known.
+    struct Window {
+        bool open = false;
+        base::Nanoseconds begin = 0;
+        std::uint32_t messages = 0;
+        std::uint64_t bytes = 0;
+
+        void add(std::uint32_t count, std::uint64_t sum) noexcept {
+            messages += count;
+            bytes += sum;
+        }
+        void reopen(base::Nanoseconds now, bool all) noexcept { *this = {.open = all, .begin = now}; }
+        [[nodiscard]] Ticks per_byte(base::Nanoseconds now) const noexcept {
+            return std::max<Ticks>(to_ticks(now - begin) / static_cast<Ticks>(std::max<std::uint64_t>(bytes, 1)), 1);
+        }
+    };
     struct Message {  // one of a window, on average
         Ticks time = 0;
         std::uint64_t bytes = 0;
@@ -74,10 +94,8 @@ private:
     };
     LeastOfLate<Message> messages_;
     LeastOfLate<Ticks> bytes_;  // time for one
-    bool open_ = false;         // there is a window under way, since begin_
-    base::Nanoseconds begin_ = 0;
-    std::uint32_t count_ = 0;
-    std::uint64_t sum_ = 0;
+    Window short_;
+    Window long_;
 };
 
 }  // namespace railmux::sched

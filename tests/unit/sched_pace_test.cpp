@@ -221,6 +221,26 @@ TEST_CASE("G is not higher than what came through shows, and g not for the secon
     CHECK(cost.gap == sched::to_ticks(800.0));
 }
 
+TEST_CASE("a rate is refuted by what comes through faster for long, not by a burst", "[sched][pace]") {
+    sched::Pace pace;
+    base::Nanoseconds now = base::second;
+    const auto slow = sched::to_ticks(80.0);
+    pace.measured(slow, now);
+    const auto come_through = [&](int messages, base::Nanoseconds each) {
+        for (int i = 0; i < messages; ++i) {
+            pace.sent(1024, now);
+            now += each;
+            pace.delivered(1024);
+            pace.settle(now, now);
+        }
+    };
+    come_through(512, base::microsecond);
+    come_through(2048, 100 * base::microsecond);
+    CHECK(pace.per_byte() == slow);
+    come_through(3 * 2048, base::microsecond);
+    CHECK(double(pace.per_byte()) == Approx(1024 * 1000.0 / 1024).epsilon(0.01));
+}
+
 TEST_CASE("what is sent while the rail may have been idle is no measure of it", "[sched][pace]") {
     // A sender that is slower than the rail, and looks so rarely that there always seems to be a backlog.
     sched::Pace pace;
