@@ -89,7 +89,7 @@ static void message_to_self(benchmark::State& state, bool traced) {
         railmux::Context context(config);
         const auto self = context.add_peer(context.address());
         std::array<std::byte, 8> bytes{};
-        for (auto _ : state) {
+        for ([[maybe_unused]] auto _ : state) {
             auto request = context.irecv(self, 1, bytes);
             context.send(self, 1, bytes);
             benchmark::DoNotOptimize(context.wait(request));

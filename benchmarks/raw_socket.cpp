@@ -142,6 +142,7 @@ void flood(const std::vector<int>& sockets, const std::vector<Job>& jobs) {
     const auto bytes = jobs.front().bytes;
     std::vector<char> buffer(bytes);
     std::vector<std::uint64_t> left;
+    left.reserve(jobs.size());
     for (const auto& job : jobs) left.push_back(bytes * job.iterations);
     const auto total = std::accumulate(left.begin(), left.end(), std::uint64_t{0});
     const auto start = Clock::now();
@@ -160,7 +161,8 @@ void flood(const std::vector<int>& sockets, const std::vector<Job>& jobs) {
     for (const int socket : sockets) receive_all(socket, &confirmed, 1);
     const auto seconds = microseconds(Clock::now() - start) / 1e6;
     std::printf("{\"bytes\":%llu,\"MB_per_s\":%.3f,\"messages_per_s\":%.1f}\n", static_cast<unsigned long long>(bytes),
-                static_cast<double>(total) / seconds / 1e6, static_cast<double>(total / bytes) / seconds);
+                static_cast<double>(total) / seconds / 1e6,
+                static_cast<double>(total) / static_cast<double>(bytes) / seconds);
 }
 
 void listen_and_serve(int port, int connections) {

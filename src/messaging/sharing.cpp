@@ -59,6 +59,7 @@ SharingAssessment Engine::assess_sharing(Peer to, std::string_view selected, con
     const auto links = links_to_assess(to, selected);
     if (links.size() < 2) return result;
     std::vector<std::string> names;
+    names.reserve(links.size());
     for (const auto link : links) names.push_back(rail_set_[rails_.rail_of(link)].info.name);
 
     std::vector<double> alone;

@@ -114,7 +114,6 @@ private:
     void feed_all();
 
     Policy& policy_;
-    bool learns_ = false;
     std::span<Wire> wires_;
     std::vector<Wire> answers_;  // the acknowledgements of its own peers
     std::vector<Pace> paces_;
@@ -132,6 +131,7 @@ private:
     base::Nanoseconds now_ = 0;
     base::Nanoseconds acked_ = 0;  // when something last was
     base::Nanoseconds busy_ = 0;   // time in which there was traffic, pauses left out
+    bool learns_ = false;
 };
 
 }  // namespace railmux::sched

@@ -81,6 +81,7 @@ std::vector<RailResult> analyse(std::span<const Trace> traces) {
         }
     }
     std::vector<RailResult> results;
+    results.reserve(rails.size() + 1);
     const auto bytes = all.result.bytes;
     for (auto& rail : rails) results.push_back(rail.finish(bytes));
     results.push_back(all.finish(bytes));

@@ -70,14 +70,18 @@ void talk(Hub& hub, std::span<const std::byte> own, Context& other) {
         });
         others[0] = other.isend(to_hub, 1, out);
         others[1] = other.irecv(to_hub, 1, in_other);
-        while (!hub.use([&](Context& c) { return finish(c, hubs); }) | !finish(other, others)) {
+        for (bool done = false; !done;) {  // both sides progress each time
+            const bool here = hub.use([&](Context& c) { return finish(c, hubs); });
+            done = finish(other, others) && here;
         }
     }
     const auto both_rails = [&](Context& c, Peer peer) {
         c.progress();
         return c.models(peer).size() >= 2;
     };
-    while (!hub.use([&](Context& c) { return both_rails(c, to_other); }) | !both_rails(other, to_hub)) {
+    for (bool done = false; !done;) {
+        const bool here = hub.use([&](Context& c) { return both_rails(c, to_other); });
+        done = both_rails(other, to_hub) && here;
     }
 }
 

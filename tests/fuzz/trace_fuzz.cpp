@@ -27,7 +27,7 @@ void check_consistent(const trace::Trace& read) {
 
 }  // namespace
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {  // NOLINT: libFuzzer's name
     try {
         const auto read = trace::parse(std::as_bytes(std::span(data, size)));
         check_consistent(read);

@@ -27,7 +27,9 @@ void converse(Channel& a, Channel& b, std::size_t step = 1 << 20) {
         }
         return !all.empty();
     };
-    while (carry(a, b) | carry(b, a)) {
+    for (bool any = true; any;) {
+        any = carry(a, b);
+        any = carry(b, a) || any;
     }
 }
 

@@ -163,7 +163,7 @@ TEST_CASE("a file that is no table is refused, and left as it is", "[rails][node
     const auto path = folder.table();
     const auto refused_with = [&](std::size_t words, std::uint64_t first) {
         fill(path, words, first);
-        const auto why = refused(folder.path);
+        auto why = refused(folder.path);
         CHECK(fs::file_size(path) == words * sizeof(std::uint64_t));
         return why;
     };

@@ -215,7 +215,7 @@ TEST_CASE("random sizes to six peers over three uneven rails", "[sched][world]")
 }
 
 TEST_CASE("a gap that a disturbed probe found far too long does not last", "[sched][world]") {
-    const std::uint64_t bytes = GENERATE(64, 4096);
+    const std::uint64_t bytes = GENERATE(64U, 4096U);
     const auto time_of = [&](double probed_gap_ns) {
         Instance made;
         made.rails = {{.per_byte_ns = 8, .probed_gap_ns = probed_gap_ns}, {.per_byte_ns = 80}};

@@ -48,7 +48,7 @@ TEST_CASE("replay: policies differ on the same work", "[trace]") {
 TEST_CASE("replay: the pieces of a large message are one, and may be split anew", "[trace]") {
     Made made;
     made.add_links();
-    for (const std::uint64_t first : {0, 50'000'000}) {  // its name is used twice
+    for (const std::uint64_t first : {0U, 50'000'000U}) {  // its name is used twice
         made.add(trace::OfferRecord{
             .peer = 1, .message = 5, .bytes = 1'000'000, .time = trace::test::started + first + 1000});
         for (std::uint32_t i = 0; i < 10; ++i) {
