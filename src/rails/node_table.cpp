@@ -9,6 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -103,7 +105,7 @@ struct Started {
 };
 Started started(std::uint32_t process) noexcept {
     std::array<char, 1024> text{};
-    *fmt::format_to_n(text.begin(), text.size() - 1, "/proc/{}/stat", process).out = '\0';
+    std::snprintf(text.data(), text.size(), "/proc/%" PRIu32 "/stat", process);
     const base::FileDescriptor file(::open(text.data(), O_RDONLY | O_CLOEXEC));
     if (!file.valid()) return {.there = errno != ENOENT};
     const auto size = ::read(file.get(), text.data(), text.size());

@@ -66,10 +66,11 @@ TEST_CASE("an unexpected flood stays small and loses nothing", "[engine]") {
             std::memcpy(buffer.data(), &sent, sizeof sent);
             under_way.push_back(pair.a.isend(pair.to_b, 1, buffer));
             ++sent;
-            if (pair.a.test(under_way.back()))
+            if (pair.a.test(under_way.back())) {
                 under_way.pop_back();  // done at once: the library has a copy
-            else if (under_way.size() > 1)
+            } else if (under_way.size() > 1) {
                 break;
+            }
         }
         std::erase_if(under_way, [&](Request& request) { return pair.a.test(request).has_value(); });
         pair.b.progress();

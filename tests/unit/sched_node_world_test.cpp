@@ -140,12 +140,13 @@ void figure(const char* what, double with, double without) {
 TEST_CASE("two and four processes that see each other reach together what one does", "[sched][node][world]") {
     for (const auto& network : networks()) {
         for (const auto& work : works()) {
-            for (const std::size_t processes : {2, 4}) {
+            for (const std::size_t processes : {2U, 4U}) {
                 const auto with = together(network, work, processes, true);
                 const auto without = together(network, work, processes, false);
-                if (std::getenv("SCHED_FIGURES") != nullptr)
+                if (std::getenv("SCHED_FIGURES") != nullptr) {
                     fmt::print("{}, {}: {} processes reach {:.3f}, without seeing each other {:.3f}\n", network.name,
                                work.name, processes, with, without);
+                }
                 INFO(network.name << ", " << work.name << ", " << processes << " processes");
                 CHECK(with >= 0.97);
             }
@@ -170,7 +171,7 @@ TEST_CASE("a large message takes from a rail that another one floods what there 
 
 TEST_CASE("the rate of a shared rail is that of the rail, and not what one gets of it", "[sched][node][pace]") {
     const std::vector<RailSpec> rails{{.per_byte_ns = 8}, {.per_byte_ns = 20}};
-    const std::size_t processes = GENERATE(2, 4);
+    const std::size_t processes = GENERATE(2U, 4U);
     Node node(rails, processes, true);
     const std::vector<Message> flood(1000, {0, 256 * kib});
     node.run(std::vector(processes, flood), 16, 200 * base::millisecond);

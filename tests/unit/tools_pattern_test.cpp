@@ -22,7 +22,7 @@ std::vector<std::byte> message(std::size_t size, std::uint64_t index) {
 }  // namespace
 
 TEST_CASE("a message as sent is right in every byte, and wrong in any that changed", "[tools]") {
-    for (const std::size_t size : {0, 1, 7, 8, 9, 15, 16, 17, 24, 31, 100, 4096}) {
+    for (const std::size_t size : {0U, 1U, 7U, 8U, 9U, 15U, 16U, 17U, 24U, 31U, 100U, 4096U}) {
         INFO(size);
         auto bytes = message(size, 3);
         CHECK(stamped(bytes, seed, 3));

@@ -16,7 +16,7 @@ using trace::test::Made;
 namespace {
 
 /// Two frames over rail 0 that one acknowledgement tells of, one over rail 1, and one that nobody acknowledged.
-trace::Trace small_trace(trace::Header header = trace::test::two_rails()) {
+trace::Trace small_trace(const trace::Header& header = trace::test::two_rails()) {
     return Made(header)
         .add_links()
         .add_sent({.seq = 1, .at = 0})
