@@ -138,8 +138,8 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
 }
 
 /// What acknowledgements release is put off: what the frame brings is more likely to be waited for. Only if something waits
-/// for it, it is done in this look, as whoever gets the frame's message may not look again for long. Of several from one link the newest says
-/// all; credit counts at once, because without it messages would take the long way.
+/// for it, it is done in this look, as whoever gets the frame's message may not look again for long. Of several from one
+/// link the newest says all; credit counts at once, because without it messages would take the long way.
 void RailManager::hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now) {
     if (heard_.empty() || heard_.back().link != link.slot) heard_.emplace_back();
     auto& heard = heard_.back();

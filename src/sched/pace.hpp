@@ -3,9 +3,9 @@
 // From one acknowledgement to the next a rail that has a backlog before and after delivers as fast as it can: bytes over time
 // is its rate, if these bytes were all on the rail at the beginning. Times without a backlog, or before the first
 // acknowledgement of a busy period, are latency or the sender's own pace and do not count, so that neither queueing nor an
-// idle sender is learnt as low bandwidth; nor does a backlog that was none, but acknowledgements that nobody had looked for. Times are added up over windows long enough for the grain of
-// acknowledgements and for the bursts that networks pass; the median of the last three windows is the rate, so that a peer
-// that was away for a moment does not look like a slow rail.
+// idle sender is learnt as low bandwidth; nor does a backlog that was none, but acknowledgements that nobody had looked for.
+// Times are added up over windows long enough for the grain of acknowledgements and for the bursts that networks pass; the
+// median of the last three windows is the rate, so that a peer that was away for a moment does not look like a slow rail.
 //
 // A large message on an idle rail shows the rate, too, by its time less the latency: that is added to the window.
 //
