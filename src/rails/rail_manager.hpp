@@ -262,7 +262,7 @@ private:
     void drain();
     [[nodiscard]] Frame* closing_frame();
     [[nodiscard]] LinkModel model_of(const Link& link) const;
-    [[nodiscard]] LogGP corrected(const Link& link) const;
+    [[nodiscard]] LogGP corrected(LogGP model, const sched::Pace& pace) const;
 
     static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.

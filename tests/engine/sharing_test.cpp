@@ -55,3 +55,37 @@ TEST_CASE("sharing: who can be reached over one rail only has it to himself", "[
     send_both(4 << 20);
     CHECK(sent_to_b("sim:eth0") - before < (4 << 20) / 20);
 }
+
+TEST_CASE("what traffic shows of a rail, and how far that is from its probe", "[engine]") {
+    SimHosts hosts;
+    auto timing = test::sim::simple_timing(5000, 300, 300, 400, 80.0);
+    timing.burst_bytes = 512 * 1024;  // a probe fits into it
+    timing.burst_G = 0.5;
+    for (const char* host : {"a", "b"}) {
+        hosts.fabric.add_rail(host, {.device = "eth0", .network = "net0", .timing = timing});
+    }
+    hosts.look_each = 500;
+    const auto a = hosts.start("a", "vft");
+    const auto b = hosts.start("b", "vft");
+    const auto to_b = a->add_peer(b->address());
+    const auto to_a = b->add_peer(a->address());
+    const auto send = [&](std::size_t bytes) {
+        const auto data = pattern(bytes);
+        std::vector<std::byte> got(bytes);
+        const MutableBuffer in(got);
+        const ConstBuffer out(data);
+        auto receive = b->irecv(to_a, 1, {&in, 1}, nullptr);
+        auto request = a->isend(to_b, 1, {&out, 1}, nullptr);
+        hosts.until({a.get(), b.get()}, [&] { return b->test(receive).has_value(); });
+        hosts.until({a.get(), b.get()}, [&] { return a->test(request).has_value(); });
+    };
+    for (int i = 0; i < 100; ++i) send(8);  // meanwhile it is probed
+    auto models = a->models(to_b);
+    REQUIRE(models.size() == 1);
+    CHECK(models[0].drift == 1);
+    CHECK(models[0].model.range(1 << 16).G.ns < 2);
+    for (int i = 0; i < 4; ++i) send(1 << 20);
+    models = a->models(to_b);
+    CHECK(models[0].model.range(1 << 16).G.ns == Approx(80).epsilon(0.05));
+    CHECK(models[0].drift > 40);
+}

@@ -23,9 +23,9 @@ for line in open(sys.argv[1]):
         rank = int(found[1])
         tables[rank] = {"rows": {}, "total": None}
     elif line.startswith("# model"):
-        assert line.split() == "# model rail peer source L us o_s us o_r us g us Mbit/s probe frames probe B".split(), line
+        assert line.split() == "# model rail peer source L us o_s us o_r us g us Mbit/s drift probe frames probe B".split(), line
     elif line.startswith("model"):
-        assert re.fullmatch(r"model +\S+ +rank \d(?: \(\S+\))? +(guess|probed|told|verified|stored|shared)(?: +[-\d.]+|inf){5} +\d+ +\d+\n", line), line
+        assert re.fullmatch(r"model +\S+ +rank \d(?: \(\S+\))? +(guess|probed|told|verified|stored|shared)(?: +[-\d.]+|inf){6} +\d+ +\d+\n", line), line
     elif line.startswith("# delivery"):
         assert line.split() == "# delivery rail peer timed fr predicted us real us error us".split(), line
     elif line.startswith("delivery"):

@@ -1,0 +1,86 @@
+// RailManager, what is known of its links: their models, and measuring them on demand.
+#include <algorithm>
+
+#include "rails/rail_manager.hpp"
+
+namespace railmux::rails {
+
+namespace {
+// A size at which the bandwidth shows on every network, and which all of them take in one frame.
+constexpr std::uint64_t line_through = 16 * 1024;
+}  // namespace
+
+void RailManager::model_changed(Link& link) {
+    auto& talk = *peers_[link.peer].talk;
+    const auto& model = link.assessed->model;
+    // One line for all sizes: through the shortest message and a large frame.
+    const auto small = model.predict(1);
+    const auto large = model.predict(line_through);
+    const auto slope = std::max(0.0, (large.delivery - small.delivery).count()) / (line_through - 1);
+    const auto per_byte = std::max(0.0, (large.rail - small.rail).count()) / (line_through - 1);
+    talk.costs[link.place] = {.latency = sched::to_ticks(small.delivery.count()),
+                              .slope = sched::to_ticks(slope),
+                              .gap = sched::to_ticks(small.rail.count()),
+                              .per_byte = std::max<sched::Ticks>(1, sched::to_ticks(per_byte))};
+}
+
+/// As traffic has corrected it.
+LogGP RailManager::corrected(LogGP model, const sched::Pace& pace) const {
+    for (auto& range : model.ranges) {
+        if (pace.per_byte() > 0) range.G.ns = sched::to_ns(pace.per_byte());
+        if (!pace.proven().any(now_)) continue;
+        if (pace.per_byte() == 0) range.G.ns = std::min(range.G.ns, sched::to_ns(pace.proven().per_byte()));
+        range.g = std::min(range.g, Nanos(sched::to_ns(pace.proven().gap(sched::to_ticks(range.G.ns)))));
+    }
+    return model;
+}
+
+LinkModel RailManager::model_of(const Link& link) const {
+    const auto& assessed = *link.assessed;
+    const auto& pace = paces_[link.rail];
+    LinkModel model{.peer = Peer::from_index(link.peer),
+                    .rail = rails_[link.rail].traits().name,
+                    .link = link.label,
+                    .source = assessed.source,
+                    .model = corrected(assessed.model, pace)};
+    const auto said = assessed.model.range(line_through).G.ns;
+    if (pace.per_byte() > 0 && said > 0) model.drift = sched::to_ns(pace.per_byte()) / said;
+    add_group(model, link);
+    return model;
+}
+
+std::vector<LinkModel> RailManager::models(std::uint32_t peer) {
+    std::vector<LinkModel> all;
+    const auto* talk = peers_[peer].talk.get();
+    for (std::size_t i = 0; talk != nullptr && i < talk->links.size(); ++i) {
+        all.push_back(model_of(links_.at(talk->links[i])));
+    }
+    return all;
+}
+
+std::vector<std::uint32_t> RailManager::live_links(std::uint32_t peer) const {
+    const auto* talk = peers_[peer].talk.get();
+    return talk == nullptr ? std::vector<std::uint32_t>{} : talk->links;
+}
+
+void RailManager::measure(std::uint32_t slot, const AssessOptions& options) {
+    assessor_.measure(links_.at(slot), options);
+}
+
+void RailManager::stop_measuring(std::uint32_t slot) { assessor_.abandon(links_.at(slot)); }
+
+double RailManager::measured(std::uint32_t slot) {
+    const Link& link = links_.at(slot);
+    if (link.state != LinkState::live || link.assessed == nullptr || link.assessed->probe == nullptr) return 1;
+    return std::min(link.assessed->probe->prober.progress(), 0.999);
+}
+
+std::optional<LinkAssessment> RailManager::take_assessment(std::uint32_t slot) {
+    const Link& link = links_.at(slot);
+    if (link.state != LinkState::live || link.assessed == nullptr) return std::nullopt;
+    auto result = assessor_.take_result(link);
+    if (result) result->link = model_of(link);
+    return result;
+}
+
+}  // namespace railmux::rails
