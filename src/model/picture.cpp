@@ -74,9 +74,10 @@ public:
         std::vector<double> result;
         if (logarithmic_) {
             const double base = sizes ? 4 : 10;
-            for (auto tick = std::pow(base, std::ceil(std::log(low_) / std::log(base) - 1e-9)); tick <= high_ * 1.001;
-                 tick *= base) {
-                result.push_back(tick);
+            const auto power_of = [&](double value) { return std::log(value) / std::log(base); };
+            const auto last = std::lround(std::floor(power_of(high_ * 1.001)));
+            for (auto power = std::lround(std::ceil(power_of(low_) - 1e-9)); power <= last; ++power) {
+                result.push_back(std::pow(base, power));
             }
             return result;
         }
@@ -87,7 +88,8 @@ public:
             step = std::pow(10, std::floor(std::log10(high_ / 5)));
             step *= high_ / step > 25 ? 5 : high_ / step > 12 ? 2 : 1;
         }
-        for (double tick = 0; tick <= high_ * 1.001; tick += step) result.push_back(tick);
+        const auto last = std::lround(std::floor(high_ * 1.001 / step));
+        for (long i = 0; i <= last; ++i) result.push_back(static_cast<double>(i) * step);
         return result;
     }
 
