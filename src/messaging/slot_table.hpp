@@ -7,9 +7,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
+#include "base/stable_vector.hpp"
 #include "messaging/wire.hpp"
 
 namespace railmux::messaging {
@@ -30,36 +30,31 @@ public:
         ++slot.generation;  // handles still out there name nothing any more
         free_.push_back(slot.index);
     }
-    [[nodiscard]] T& at(std::uint32_t index) noexcept { return chunks_[index / chunk][index % chunk]; }
+    [[nodiscard]] T& at(std::uint32_t index) noexcept { return slots_[index]; }
 
     /// The object a peer's handle names, or nullptr: handles from the wire are never trusted.
     [[nodiscard]] T* find(Handle handle) noexcept {
-        if (handle.index >= chunks_.size() * chunk) return nullptr;
+        if (handle.index >= slots_.size()) return nullptr;
         T& slot = at(handle.index);
         return slot.used && slot.generation == handle.generation ? &slot : nullptr;
     }
 
     template <typename Visit>
     void for_each(Visit visit) {
-        for (std::uint32_t i = 0; i < chunks_.size() * chunk; ++i) {
-            if (at(i).used) visit(at(i));
-        }
+        slots_.for_each([&](T& slot) {
+            if (slot.used) visit(slot);
+        });
     }
 
 private:
-    static constexpr std::uint32_t chunk = 64;
-
     void grow() {
-        const auto first = static_cast<std::uint32_t>(chunks_.size()) * chunk;
-        chunks_.push_back(std::make_unique<T[]>(chunk));
-        free_.reserve(chunks_.size() * chunk);  // so that give never allocates
-        for (std::uint32_t i = chunk; i-- > 0;) {
-            chunks_.back()[i].index = first + i;
-            free_.push_back(first + i);
-        }
+        const auto index = static_cast<std::uint32_t>(slots_.size());
+        slots_.add().index = index;
+        if (free_.capacity() < slots_.size()) free_.reserve(2 * slots_.size());  // so that give never allocates
+        free_.push_back(index);
     }
 
-    std::vector<std::unique_ptr<T[]>> chunks_;
+    base::StableVector<T> slots_;
     std::vector<std::uint32_t> free_;
 };
 

@@ -6,11 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "base/stable_vector.hpp"
 #include "transports/transport.hpp"
 
 namespace railmux::transports {
@@ -21,7 +21,7 @@ public:
     LinkId add(Link link) {
         if (free_.empty()) {
             free_.push_back(static_cast<std::uint32_t>(slots_.size()));
-            slots_.emplace_back();
+            slots_.add();
         }
         const auto index = free_.back();
         free_.pop_back();
@@ -57,7 +57,7 @@ private:
         std::optional<Link> link;
         std::uint32_t generation = 1;  // not 0: a default LinkId with a real index names no link
     };
-    std::deque<Slot> slots_;
+    base::StableVector<Slot> slots_;
     std::vector<std::uint32_t> free_;
 };
 
