@@ -37,20 +37,7 @@ struct TwoRails {
         return a->assess_sharing(to_b, "all", {});
     }
 
-    void send(std::size_t bytes) {
-        const auto data = pattern(bytes);
-        std::vector<std::byte> got(bytes);
-        const MutableBuffer in(got);
-        const ConstBuffer out(data);
-        auto receive = b->irecv(to_a, 1, {&in, 1}, nullptr);
-        auto send = a->isend(to_b, 1, {&out, 1}, nullptr);
-        hosts.until({a.get(), b.get()}, [&] {
-            if (send.active()) static_cast<void>(a->test(send));
-            if (receive.active()) static_cast<void>(b->test(receive));
-            return !send.active() && !receive.active();
-        });
-        CHECK((got == data));
-    }
+    void send(std::size_t bytes) { hosts.deliver(*a, to_b, *b, to_a, bytes); }
 
     /// By rail, what `bytes` more were sent over.
     std::array<std::uint64_t, 2> shares(std::size_t bytes) {

@@ -158,7 +158,11 @@ TEST_CASE("what an answer makes room for is on its way when the answer is there"
     run(*b, latency);
     CHECK(received < count);
     const auto before = received;
-    while (!a->test(answered)) hosts.fabric.advance_to(hosts.fabric.now() + 500);
+    const auto limit = hosts.fabric.now() + 4 * latency;
+    while (!a->test(answered)) {
+        REQUIRE(hosts.fabric.now() < limit);
+        hosts.fabric.advance_to(hosts.fabric.now() + 500);
+    }
     run(*b, 2 * latency);  // a's application computes
     CHECK(received > before);
 }

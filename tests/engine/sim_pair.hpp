@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/pair.hpp"
 #include "messaging/engine.hpp"
 #include "transports/faulty_rail.hpp"
 #include "transports/sim/fabric.hpp"
@@ -91,7 +92,23 @@ public:
         }
     }
 
-    /// The same with one engine whenever another reads the clock, for as long as what is returned lives: for calls that
+    /// One message, until both sides are done with it.
+    void deliver(messaging::Engine& from, Peer receiver, messaging::Engine& to, Peer sender, std::size_t bytes) {
+        const auto data = pattern(bytes);
+        std::vector<std::byte> got(bytes);
+        const MutableBuffer in(got);
+        const ConstBuffer out(data);
+        auto receive = to.irecv(sender, 1, {&in, 1}, nullptr);
+        auto send = from.isend(receiver, 1, {&out, 1}, nullptr);
+        until({&from, &to}, [&] {
+            if (send.active()) static_cast<void>(from.test(send));
+            if (receive.active()) static_cast<void>(to.test(receive));
+            return !send.active() && !receive.active();
+        });
+        CHECK((got == data));
+    }
+
+    /// The same as `until` with one engine whenever another reads the clock, for as long as what is returned lives: for calls that
     /// end when something has happened.
     [[nodiscard]] std::shared_ptr<void> keep_going(messaging::Engine& engine) {
         meanwhile_ = &engine;
