@@ -41,9 +41,8 @@ struct LinkModel {
     std::string rail;  ///< the local rail, e.g. "tcp:eth1"
     std::string link;  ///< both ends, for people
     ModelSource source = ModelSource::guess;
-    LogGP model;  ///< as corrected by traffic
-    double drift =
-        1;  ///< how many times as long a byte takes by traffic as it did by the probe; 1 while traffic shows nothing
+    LogGP model;         ///< as corrected by traffic
+    double drift = 1;    ///< a byte takes so many times what the probe said, by traffic; 1 while that shows nothing
     RailGroup group;     ///< whom it shares with, itself included; without rails: with nobody, as far as known
     LogGP while_shared;  ///< the model while all of its group send; else the same as `model`
 };
