@@ -21,4 +21,8 @@ namespace railmux::base {
 
 [[nodiscard]] inline std::uint32_t process_id() noexcept { return static_cast<std::uint32_t>(::getpid()); }
 
+/// Tells hosts apart even where addresses do not (every host has 127.0.0.1, many the same docker0): made of the kernel's
+/// boot id and the network namespace, so two containers of one machine are two hosts.
+[[nodiscard]] std::uint64_t host_identity();
+
 }  // namespace railmux::base

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
+#include "base/host.hpp"
 #include "transports/tcp/address.hpp"
 #include "transports/tcp/transport.hpp"
 #include "transports/tcp/wire.hpp"
@@ -52,7 +53,7 @@ public:
         REQUIRE(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&name), &size) == 0);
         tcp::Endpoint endpoint{.family = AF_INET, .prefix = 8, .port = ::ntohs(name.sin_port)};
         std::memcpy(&endpoint.bytes, &name.sin_addr, sizeof name.sin_addr);
-        address_ = tcp::RailAddress{.host = tcp::host_identity(), .loopback = true, .endpoints = {endpoint}}.encode();
+        address_ = tcp::RailAddress{.host = base::host_identity(), .loopback = true, .endpoints = {endpoint}}.encode();
     }
     [[nodiscard]] const std::vector<std::byte>& address() const { return address_; }
     [[nodiscard]] base::FileDescriptor let_in() {

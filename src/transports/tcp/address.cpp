@@ -1,11 +1,9 @@
 #include "transports/tcp/address.hpp"
 
 #include <arpa/inet.h>
-#include <sys/stat.h>
 
 #include <array>
 #include <cstring>
-#include <fstream>
 
 #include "base/bytes.hpp"
 
@@ -105,18 +103,6 @@ std::optional<RailAddress> RailAddress::parse(std::span<const std::byte> bytes) 
     }
     if (!in.done()) return std::nullopt;
     return address;
-}
-
-std::uint64_t host_identity() {
-    std::string text;
-    std::ifstream("/proc/sys/kernel/random/boot_id") >> text;
-    struct stat status {};
-    // The thread's own: others of the process may live in other namespaces.
-    if (::stat("/proc/thread-self/ns/net", &status) == 0) text += " " + std::to_string(status.st_ino);
-    // FNV-1a: stable between builds, unlike std::hash.
-    std::uint64_t hash = 14695981039346656037ULL;
-    for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-    return hash;
 }
 
 bool same_subnet(const Endpoint& a, const Endpoint& b, std::uint8_t prefix) noexcept {

@@ -31,7 +31,7 @@ struct Endpoint {
 
 /// At most 171 bytes encoded: eight endpoints, of which a rail uses two.
 struct RailAddress {
-    std::uint64_t host = 0;  // see host_identity
+    std::uint64_t host = 0;  // base::host_identity
     bool loopback = false;
     std::vector<Endpoint> endpoints;
 
@@ -39,10 +39,6 @@ struct RailAddress {
     /// Nothing when malformed.
     [[nodiscard]] static std::optional<RailAddress> parse(std::span<const std::byte> bytes);
 };
-
-/// Tells hosts apart even where addresses do not (every host has 127.0.0.1, many the same docker0): made of the kernel's
-/// boot id and the network namespace, so two containers of one machine are two hosts.
-[[nodiscard]] std::uint64_t host_identity();
 
 /// Whether both are of one family and agree in the first `prefix` bits.
 [[nodiscard]] bool same_subnet(const Endpoint& a, const Endpoint& b, std::uint8_t prefix) noexcept;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/host.hpp"
 #include "transports/tcp/route.hpp"
 
 namespace railmux::transports::tcp {
@@ -59,7 +60,7 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
                .shared = !interface.loopback,  // whose speed is that of memory, which has no queue
                .numa_node = interface.numa_node,
                .speed_bps = interface.speed_bps};
-    address_.host = host_identity();
+    address_.host = base::host_identity();
     address_.loopback = interface.loopback;
     listen(endpoints);
     encoded_address_ = address_.encode();
