@@ -59,7 +59,7 @@ Outcome Driver::measure(Order order, const Extent& extent) {
     order.count = warm_up(order, extent);
     if (order.action == Action::pingpong) order.count = (order.count + order.window - 1) / order.window * order.window;
     order.check = Check::stamps;
-    return run(order);
+    return run(order, static_cast<base::Nanoseconds>(extent.pause) * base::microsecond);
 }
 
 // Returns how many iterations to measure.
@@ -82,10 +82,11 @@ std::uint64_t Driver::warm_up(Order order, const Extent& extent) {
     return std::clamp(static_cast<std::uint64_t>(fitting), std::max<std::uint64_t>(10, order.window), most_iterations);
 }
 
-Outcome Driver::run(Order order) {
+Outcome Driver::run(Order order, base::Nanoseconds pause) {
     order.seed = base::random_u64();
     context_.send(server_, order_tag, encode(order));
-    const auto part = driver_part(context_, server_, order);
+    auto part = driver_part(context_, server_, order);
+    part.pause = pause;
     prepare(part, workspace_.outgoing, workspace_.incoming);
     samples_.resize(order.action == Action::pingpong ? std::min(order.count / order.window, most_samples) : 0);
     if (const auto ready = receive_reply(); !ready.problem.empty()) {

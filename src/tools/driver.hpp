@@ -29,6 +29,7 @@ struct Extent {
     std::uint64_t iterations = 0;  ///< 0: as many as fit into half a second
     std::uint64_t warm_up = 0;     ///< 0: what suits the size
     bool warm_up_given = false;    ///< `warm_up` counts even if 0
+    std::uint64_t pause = 0;       ///< of a ping-pong: microseconds after each round trip
 };
 
 struct Outcome {
@@ -55,7 +56,7 @@ public:
     void finish();
 
 private:
-    Outcome run(Order order);
+    Outcome run(Order order, base::Nanoseconds pause = 0);
     std::uint64_t warm_up(Order order, const Extent& extent);
     base::Nanoseconds run_part(const Part& part, Reply& tally);
     [[nodiscard]] Reply receive_reply();

@@ -7,7 +7,9 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer = R"(Half round trip times: min, median and 99th percentile, in microseconds.
+constexpr auto footer =
+    R"(Half round trip times: min, mean, median and 99th percentile, in microseconds. Without --pause one message follows the
+other: large ones then show what rails sustain, not what a message takes alone.
 
   host-a$ railmux pingpong --listen 5000
   host-b$ railmux pingpong --connect host-a:5000 --sizes 8,64,4096
@@ -35,6 +37,10 @@ void add_pingpong(CLI::App& railmux, int& exit_code) {
     command->add_option("--burst", options->window, "messages sent at once each way; --iterations counts messages")
         ->type_name("N")
         ->check(CLI::Range(1, 65536))
+        ->capture_default_str();
+    command->add_option("--pause", options->extent.pause, "microseconds of rest after each round trip")
+        ->type_name("US")
+        ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1'000'000}))
         ->capture_default_str();
     command->callback([options, &exit_code] {
         exit_code = run_benchmark({"pingpong", Action::pingpong, result}, *options);

@@ -41,6 +41,7 @@ Result pingpong_result(std::uint64_t bytes, std::span<std::int64_t> round_trips,
     return {bytes,
             "half_round_trip_us",
             {{"min", "min us", spread.min / half_us},
+             {"mean", "mean us", spread.mean / half_us},
              {"median", "median us", spread.median / half_us},
              {"p99", "p99 us", spread.p99 / half_us}},
             rails};

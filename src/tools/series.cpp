@@ -103,6 +103,13 @@ private:
     std::uint64_t first_ = 0;  // message of the burst under way
 };
 
+/// Until the next round trip; when that begins.
+base::Nanoseconds rest(const Part& part, base::Nanoseconds since) {
+    auto now = since;
+    for (; now - since < part.pause; now = base::now_ns()) static_cast<void>(part.context.progress());
+    return now;
+}
+
 void ping_bursts(const Part& part, Buffers& outgoing, Buffers& incoming, std::span<std::int64_t> samples,
                  Reply& tally) {
     auto before = base::now_ns();
@@ -113,7 +120,7 @@ void ping_bursts(const Part& part, Buffers& outgoing, Buffers& incoming, std::sp
         bursts.receive(tally);
         const auto now = base::now_ns();
         if (i < samples.size()) samples[i] = now - before;
-        before = now;
+        before = rest(part, now);
     }
 }
 
@@ -156,7 +163,7 @@ void ping(const Part& part, Buffers& outgoing, Buffers& incoming, std::span<std:
         take(status, answer, part, i, tally);
         const auto now = base::now_ns();
         if (i < samples.size()) samples[i] = now - before;
-        before = now;
+        before = rest(part, now);
     }
 }
 

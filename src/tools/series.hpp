@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "tools/buffers.hpp"
 #include "tools/control.hpp"
 
@@ -24,6 +25,7 @@ struct Part {
     Order order;
     std::uint64_t send_seed = 0;
     std::uint64_t receive_seed = 0;
+    base::Nanoseconds pause = 0;  // of the side that begins a ping-pong, after each round trip
 };
 
 [[nodiscard]] Part driver_part(Context& context, Peer peer, const Order& order);

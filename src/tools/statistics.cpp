@@ -1,6 +1,7 @@
 #include "tools/statistics.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace railmux::tools {
 
@@ -11,7 +12,8 @@ Spread spread_of(std::span<std::int64_t> samples) {
     // The median of an even number of samples lies between the two in the middle.
     const auto median = (static_cast<double>(samples[(n - 1) / 2]) + static_cast<double>(samples[n / 2])) / 2;
     const auto p99 = samples[(n * 99 + 99) / 100 - 1];
-    return {static_cast<double>(samples.front()), median, static_cast<double>(p99)};
+    const auto mean = std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(n);
+    return {static_cast<double>(samples.front()), mean, median, static_cast<double>(p99)};
 }
 
 }  // namespace railmux::tools

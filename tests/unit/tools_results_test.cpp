@@ -56,6 +56,7 @@ TEST_CASE("spread of samples", "[tools]") {
     samples.erase(samples.begin());
     const auto spread = spread_of(samples);
     CHECK(spread.min == 1);
+    CHECK(spread.mean == 50.5);
     CHECK(spread.median == 50.5);
     CHECK(spread.p99 == 99);
     samples.push_back(1000);
@@ -64,8 +65,9 @@ TEST_CASE("spread of samples", "[tools]") {
 }
 
 TEST_CASE("results in JSON are as scripts expect them", "[tools]") {
-    CHECK(to_json(ping_result()).dump() == R"({"bytes":8,"half_round_trip_us":{"min":3.0,"median":3.75,"p99":200.0},)"
-                                           R"("rails":{"tcp:rail0":48,"tcp:rail1":16}})");
+    CHECK(to_json(ping_result()).dump() ==
+          R"({"bytes":8,"half_round_trip_us":{"min":3.0,"mean":52.625,"median":3.75,"p99":200.0},)"
+          R"("rails":{"tcp:rail0":48,"tcp:rail1":16}})");
     CHECK(to_json(flood_result()).dump() ==
           R"({"bytes":65536,"MB_per_s":131.072,"messages_per_s":2000.0,"rails":{"tcp:rail0":65536000}})");
     CHECK(to_json(bandwidth_result(0, {})).dump() == R"({"bytes":0,"MB_per_s":0.0,"messages_per_s":0.0,"rails":{}})");
@@ -73,13 +75,15 @@ TEST_CASE("results in JSON are as scripts expect them", "[tools]") {
 
 TEST_CASE("results as table and CSV", "[tools]") {
     CHECK(table_header(ping_result()) ==
-          "# bytes                min us        median us           p99 us  payload bytes by rail\n");
+          "# bytes                min us          mean us        median us           p99 us  payload bytes by rail\n");
     CHECK(table_row(ping_result()) ==
-          "8                        3.00             3.75           200.00  tcp:rail0 48 (75 %)  tcp:rail1 16 (25 "
+          "8                        3.00            52.62             3.75           200.00  tcp:rail0 48 (75 %)  "
+          "tcp:rail1 16 (25 "
           "%)\n");
     CHECK(csv_header(ping_result()) ==
-          "bytes,half_round_trip_us_min,half_round_trip_us_median,half_round_trip_us_p99,rails\n");
-    CHECK(csv_row(ping_result()) == "8,3.000,3.750,200.000,tcp:rail0=48 tcp:rail1=16\n");
+          "bytes,half_round_trip_us_min,half_round_trip_us_mean,half_round_trip_us_median,half_round_trip_us_p99,"
+          "rails\n");
+    CHECK(csv_row(ping_result()) == "8,3.000,52.625,3.750,200.000,tcp:rail0=48 tcp:rail1=16\n");
     CHECK(csv_header(flood_result()) == "bytes,MB_per_s,messages_per_s,rails\n");
     CHECK(csv_row(flood_result()) == "65536,131.072,2000.000,tcp:rail0=65536000\n");
 }
