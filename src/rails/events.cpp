@@ -174,30 +174,40 @@ bool RailManager::take_heard() {
     return true;
 }
 
-/// What the acknowledgement of `frame` says about its link.
+/// What the acknowledgement of `frame` says: a small one shows the latency of its link, large ones the rate of the rail.
 void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
                              base::Nanoseconds now) {
     Link& link = links_.at(frame.link);
+    auto& pace = paces_[link.rail];
     const auto bytes = frame.wire_bytes();
     assert(link.unacked_bytes >= bytes);
     link.unacked_bytes -= bytes;
-    paces_[link.rail].delivered(bytes);
-    // The time of a lone frame counts only where it is known how long its acknowledgement was kept back: that of the newest
-    // one. On a rail that is only tried again it is enough to know that it was not kept back for long.
-    if (!frame.alone || link.state != LinkState::live) return;
+    pace.delivered(bytes);
+    if (link.state != LinkState::live) return;
+    // How long an acknowledgement was kept back is known of the newest frame.
     const bool newest = frame.seq + 1 == header.ack && header.held < held_longest;
-    if (!newest && !(bytes >= large_bytes && paces_[link.rail].aged(busy_))) return;
-    const auto round_trip = now - frame.sent - (newest ? header.held : 0);
-    if (bytes <= small_bytes) {
-        if (frame.link == acknowledged_by.slot) link.echo.heard(round_trip, now);
-        return;
+    if (frame.alone && newest && bytes <= small_bytes && frame.link == acknowledged_by.slot) {
+        link.echo.heard(now - frame.sent - header.held, now);
     }
+    if (pace.backlog() == 0 && pace.train().bytes >= large_bytes)
+        learn_from_train(link, now, newest ? std::optional(header.held) : std::nullopt);
+}
+
+/// All that was on the rail of this link, the last one of which it carried, is acknowledged; the acknowledgement was `held` by
+/// the peer, if that is known. On a rail that is only tried again it is enough to know that it was not held for long.
+void RailManager::learn_from_train(const Link& link, base::Nanoseconds now, std::optional<base::Nanoseconds> held) {
+    auto& pace = paces_[link.rail];
+    const auto& train = pace.train();
+    if (!train.undisturbed) return;
+    const auto& talk = *peers_[link.peer].talk;
     auto latency = link.echo.latency(now);
-    if (latency == 0) latency = peers_[link.peer].talk->costs[link.place].latency;
-    const auto service = round_trip - 2 * latency / sched::ticks_per_ns;
+    if (latency == 0) latency = talk.costs[link.place].latency;
+    const auto service = now - train.begin - held.value_or(0) - 2 * latency / sched::ticks_per_ns;
+    const bool together = (train.end - train.begin) * 8 <= service;
     const bool in_time = (now - looked_) * 8 <= service;  // we had just looked, and it was not there
-    if (in_time)
-        paces_[link.rail].lone(bytes, service, peers_[link.peer].talk->candidates[link.place].cost.per_byte, busy_);
+    const bool known = held || acknowledged_within * 8 <= service || pace.aged(busy_);
+    if (together && in_time && known)
+        pace.lone(train.bytes, service, talk.candidates[link.place].cost.per_byte, now, busy_);
 }
 
 /// What was predicted of the frame, and what came of it. That is known of the newest one of an acknowledgement; the others may

@@ -108,7 +108,7 @@ struct Frame {
     bool acked = false;
     base::Nanoseconds sent = 0;   // when it was handed to a link, last
     bool charged = false;         // it counts as being on its link
-    bool alone = false;           // nothing was on its link when it was handed over
+    bool alone = false;           // nothing was on its link when it was handed over, nor of others on its rail
     bool again = false;           // the link that it went to first died
     std::uint8_t rail = 0;        // of the link that it went to
     std::uint32_t predicted = 0;  // its delivery after `sent`, in ns, at most 4 s; 0: it is not one of those compared

@@ -179,8 +179,10 @@ public:
 private:
     // Frames up to this size show the latency of a link: on the slowest rails, too, the bytes themselves take less.
     static constexpr std::uint64_t small_bytes = 256;
-    // Frames from this size on show the rate of a rail that is slower than thought.
+    // So much shows the rate of a rail that is slower than thought.
     static constexpr std::uint64_t large_bytes = 1024;
+    // A peer that is not busy elsewhere acknowledges within that.
+    static constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
     // Of so many frames one is followed to compare prediction and delivery: enough to judge by, and next to nothing a frame.
     static constexpr std::uint32_t frames_per_prediction = 16;
 
@@ -211,6 +213,7 @@ private:
     void compare(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
                  base::Nanoseconds now) noexcept;
     void learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
+    void learn_from_train(const Link& link, base::Nanoseconds now, std::optional<base::Nanoseconds> held);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
 

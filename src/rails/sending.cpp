@@ -94,11 +94,9 @@ void RailManager::post_now(Link& link, Frame* frame) {
 void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
     const auto bytes = frame.wire_bytes();
     frame.charged = true;
-    // A small one shows the latency of its link, a large one the rate of the rail.
-    frame.alone =
-        node_.others(link.rail).backlog <= small_bytes &&
-        (bytes <= small_bytes ? link.unacked_bytes == 0 : bytes >= large_bytes && paces_[link.rail].backlog() == 0);
-    paces_[link.rail].sent(bytes, now);
+    const bool ours = node_.others(link.rail).backlog <= small_bytes;
+    frame.alone = ours && link.unacked_bytes == 0;
+    paces_[link.rail].sent(bytes, now, ours);
     node_.sent(link.rail, bytes, now);
     link.unacked_bytes += bytes;
     if (link.state != LinkState::live) return;  // it goes elsewhere soon

@@ -1,6 +1,5 @@
 #include "sched/pace.hpp"
 
-#include <cstdlib>
 #include <utility>
 
 namespace railmux::sched {
@@ -15,13 +14,17 @@ std::uint64_t share_of(std::uint64_t bytes, std::uint64_t theirs, std::uint64_t 
 }
 }  // namespace
 
-void Pace::sent(std::uint64_t bytes, base::Nanoseconds now) noexcept {
+void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours) noexcept {
     if (backlog_ == 0) {
         // A backlog that was acknowledged at one stroke left the rail idle for a moment only: what it proved still holds.
         if (now - last_ > idle_time) busy_bytes_ = 0;
         last_ = now;
         waiting_ = 0;
+        train_ = {.begin = now};
     }
+    train_.end = now;
+    train_.bytes += bytes;
+    if (!ours) disturbed();
     backlog_ += bytes;
 }
 
@@ -35,7 +38,7 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
         others_ += others.gone - others_gone_;
         // What is acknowledged is made up for at once, so that this is what we had there since the last time.
         in_front_ += share_of(pending_, others.backlog, backlog_ + pending_);
-        add(now - last_, pending_, true);
+        add(now - last_, pending_);
     }
     others_gone_ = others.gone;
     const auto sustained = proven_.came_through(std::exchange(pending_count_, 0), pending_, now, in_time);
@@ -48,38 +51,46 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
     waiting_ = backlogged && in_time ? backlog_ : 0;
 }
 
-void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds busy) noexcept {
+void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds now,
+                base::Nanoseconds busy) noexcept {
     const auto count = static_cast<Ticks>(bytes);
+    const auto took = std::min(to_ticks(service) / count, slowest);
     if (aged(busy)) {  // this was the trial; that a rail is as slow as ever needs no more than one
+        const auto known = rail_.per_byte;
         const auto hoped = per_byte(busy, 1);
-        rail_.windows.fill(std::max(hoped, std::min(to_ticks(service) / count, slowest)));
+        rail_.windows.fill(std::max(hoped, took));
         rail_.per_byte = rail_.windows.front();
+        before_trial_ = known;
+        lateness_.forget();
         used_ = busy;
         return;
     }
-    const bool confirms = std::abs(to_ticks(service) / count - thought) < to_ticks(look_time) / count;
-    add(confirms ? count * thought / ticks_per_ns : service, bytes, false);
+    if (took <= thought + std::max(to_ticks(look_time) / count, thought / 4)) return;
+    const auto learnt = lateness_.late(bytes, service, now, rail_.per_byte == 0 ? first_window_time : window_time);
+    if (before_trial_ > rail_.per_byte) {  // the trial met no more than a burst
+        relearn(before_trial_);
+    } else if (learnt > 0) {
+        relearn(learnt);
+    }
 }
 
-/// A window that is `sure` counts even if it is the first.
-void Pace::add(base::Nanoseconds time, std::uint64_t bytes, bool sure) noexcept {
+void Pace::add(base::Nanoseconds time, std::uint64_t bytes) noexcept {
     time_ += time;
     bytes_ += bytes;
     const bool first = window_count_ == 0;
     const bool long_enough = time_ >= (first ? first_window_time : window_time) && bytes_ >= window_bytes;
     if (!long_enough && !(first && bytes_ >= first_window_bytes)) return;
     ++window_count_;
-    const bool known = sure || window_count_ >= rail_.windows.size();
-    own_.add(window_count_, time_, bytes_, known);
-    rail_.add(window_count_, time_, bytes_ + std::min(others_, 2 * in_front_), known);
+    own_.add(window_count_, time_, bytes_);
+    rail_.add(window_count_, time_, bytes_ + std::min(others_, 2 * in_front_));
+    before_trial_ = 0;
     time_ = 0;
     bytes_ = others_ = in_front_ = 0;
 }
 
-void Pace::Rate::add(std::uint32_t count, base::Nanoseconds time, std::uint64_t bytes, bool known) noexcept {
+void Pace::Rate::add(std::uint32_t count, base::Nanoseconds time, std::uint64_t bytes) noexcept {
     const auto rate = std::clamp<Ticks>(to_ticks(time) / static_cast<Ticks>(bytes), 1, slowest);
     windows[count % windows.size()] = rate;
-    if (!known) return;
     if (count < windows.size()) {
         per_byte = rate;
         return;
@@ -100,6 +111,7 @@ void Pace::relearn(Ticks per_byte) noexcept {
         rate->windows.fill(per_byte);
     }
     window_count_ = static_cast<std::uint32_t>(rail_.windows.size());
+    before_trial_ = 0;
     time_ = 0;
     bytes_ = others_ = in_front_ = 0;
 }

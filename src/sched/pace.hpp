@@ -7,7 +7,7 @@
 // Times are added up over windows long enough for the grain of acknowledgements and for the bursts that networks pass; the
 // median of the last three windows is the rate, so that a peer that was away for a moment does not look like a slow rail.
 //
-// A large message on an idle rail shows the rate, too, by its time less the latency: that is added to the window.
+// What is sent together over an idle rail, a train, shows the rate, too, if it is late (Lateness).
 //
 // Where other processes use the rail too, what they got meanwhile counts as work of the rail, or sharing would be learnt as
 // a slow rail and then, with their backlog in front of ours, be counted twice. But it counts only as far as their backlog
@@ -24,11 +24,20 @@
 #include <cstdint>
 #include <limits>
 
+#include "sched/lateness.hpp"
 #include "sched/policy.hpp"
 #include "sched/proven.hpp"
 #include "sched/ticks.hpp"
 
 namespace railmux::sched {
+
+/// All that was handed to a rail since it was last idle.
+struct Train {
+    base::Nanoseconds begin = 0;  // when it was handed over, the first of it
+    base::Nanoseconds end = 0;    // ... and the last
+    std::uint64_t bytes = 0;
+    bool undisturbed = true;  // nobody else had anything on the rail
+};
 
 /// What other processes have on a rail that they share with us.
 struct Others {
@@ -38,18 +47,21 @@ struct Others {
 
 class Pace {
 public:
-    /// `bytes` are handed to the rail.
-    void sent(std::uint64_t bytes, base::Nanoseconds now) noexcept;
+    /// `bytes` are handed to the rail; `ours`: nobody else has anything on it.
+    void sent(std::uint64_t bytes, base::Nanoseconds now, bool ours = true) noexcept;
     /// They arrived. Several may arrive at once; settle then says that these were all.
     void delivered(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
         pending_ += bytes;
         ++pending_count_;
+        lateness_.came_through(bytes);
         backlog_ -= bytes;
     }
-    /// A message of `bytes`, the only one on the rail, took so long besides the latency; `thought` is the G that the policy
+    [[nodiscard]] const Train& train() const noexcept { return train_; }
+    /// `bytes` that were sent together over an idle rail took so long besides the latency; `thought` is the G that the policy
     /// went by. Both sides look now and then only: what differs by less than that confirms what was thought.
-    void lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds busy) noexcept;
+    void lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds now,
+              base::Nanoseconds busy) noexcept;
     /// `unseen`: for so long it may have been known already, had anybody looked.
     void settle(base::Nanoseconds now, base::Nanoseconds busy, const Others& others = {},
                 base::Nanoseconds unseen = 0) noexcept {
@@ -62,6 +74,7 @@ public:
     void lost(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
         backlog_ -= bytes;
+        disturbed();
     }
 
     [[nodiscard]] std::uint64_t backlog() const noexcept { return backlog_; }
@@ -117,8 +130,12 @@ private:
 
     void account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others,
                  base::Nanoseconds unseen) noexcept;
-    void add(base::Nanoseconds time, std::uint64_t bytes, bool sure) noexcept;
+    void add(base::Nanoseconds time, std::uint64_t bytes) noexcept;
     void relearn(Ticks per_byte) noexcept;
+    void disturbed() noexcept {
+        train_.undisturbed = false;
+        lateness_.forget();
+    }
 
     std::uint64_t backlog_ = 0;
     std::uint64_t pending_ = 0;  // delivered since the last settle
@@ -126,8 +143,10 @@ private:
     std::uint64_t busy_bytes_ = 0;  // delivered since the rail was last idle
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     std::uint64_t waiting_ = 0;     // the backlog at that time, if it was one
-    base::Nanoseconds used_ = 0;    // when something large last came through, of the busy clock
-    base::Nanoseconds time_ = 0;    // of the window under way
+    Train train_;
+    Ticks before_trial_ = 0;      // what was known until a trial, while only that speaks against it
+    base::Nanoseconds used_ = 0;  // when something large last came through, of the busy clock
+    base::Nanoseconds time_ = 0;  // of the window under way
     std::uint64_t bytes_ = 0;
     std::uint64_t others_ = 0;       // bytes that the others got meanwhile
     std::uint64_t in_front_ = 0;     // bytes that they should have got in turn with us, by what they had there
@@ -137,11 +156,12 @@ private:
     struct Rate {
         std::array<Ticks, 3> windows{};  // the last ones
         Ticks per_byte = 0;              // their median
-        void add(std::uint32_t count, base::Nanoseconds time, std::uint64_t bytes, bool known) noexcept;
+        void add(std::uint32_t count, base::Nanoseconds time, std::uint64_t bytes) noexcept;
     };
     Rate rail_;
     Rate own_;
     Proven proven_;
+    Lateness lateness_;
 };
 
 /// The latency of one link, from small messages that met no backlog: the least of late, because whatever else happened only

@@ -101,43 +101,101 @@ TEST_CASE("backlog balances on every path", "[sched][pace]") {
     CHECK(pace.silent(1000) == 0);
 }
 
-TEST_CASE("large messages one at a time show the rate, and being late for one does not", "[sched][pace]") {
-    constexpr auto thought = sched::to_ticks(base::Nanoseconds{2});
+namespace {
+
+/// Trains over a rail, one after the other.
+struct Trains {
     sched::Pace pace;
-    const auto one = [&](double per_byte) {
-        pace.lone(64 * kib, static_cast<base::Nanoseconds>(64 * 1024 * per_byte), thought, 0);
-    };
-    one(80);
-    CHECK(pace.per_byte() == 0);  // that may be the peer's doing
-    for (int i = 0; i < 100; ++i) one(i % 2 == 0 ? 1.9 : 2.1);
-    CHECK(pace.per_byte() == thought);  // within what looking now and then makes of it
-    one(80);
-    CHECK(pace.per_byte() == thought);
-    one(80);
-    one(80);
-    CHECK(pace.per_byte() == sched::to_ticks(base::Nanoseconds{80}));
+    sched::Ticks thought;
+    base::Nanoseconds now = 0;
+    base::Nanoseconds busy = 0;
+
+    void one(std::uint64_t bytes, double per_byte, base::Nanoseconds rest = 0) {
+        const auto service = static_cast<base::Nanoseconds>(static_cast<double>(bytes) * per_byte);
+        now += rest;
+        pace.sent(bytes, now);
+        now += service;
+        pace.delivered(bytes);
+        const auto known = pace.per_byte(busy, thought);
+        pace.lone(bytes, service, known > 0 ? known : thought, now, busy);
+        pace.settle(now, busy);
+    }
+};
+
+/// Passes `burst` bytes at 0.1 ns each, and is filled again at its rate.
+struct TokenBucket {
+    double per_byte;
+    double burst;
+    double tokens = burst;
+    base::Nanoseconds filled = 0;
+
+    base::Nanoseconds send(std::uint64_t bytes, base::Nanoseconds now) {
+        const auto size = static_cast<double>(bytes);
+        tokens = std::min(burst, tokens + static_cast<double>(now - filled) / per_byte);
+        const auto service = std::max(0.1 * size, (size - tokens) * per_byte);
+        tokens += service / per_byte - size;
+        filled = now + static_cast<base::Nanoseconds>(service);
+        return static_cast<base::Nanoseconds>(service);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("trains show the rate, and being late for one does not", "[sched][pace]") {
+    Trains trains{.pace = {}, .thought = sched::to_ticks(base::Nanoseconds{2})};
+    const auto thought = trains.thought;
+    trains.one(64 * kib, 80);
+    for (int i = 0; i < 100; ++i) trains.one(64 * kib, i % 2 == 0 ? 1.9 : 2.1);
+    trains.one(64 * kib, 80);  // that may be the peer's doing
+    for (int i = 0; i < 1000; ++i) trains.one(64 * kib, 2);
+    trains.one(64 * kib, 80);
+    CHECK(trains.pace.per_byte(0, thought) <= thought);
+    trains.one(64 * kib, 80);
+    CHECK(trains.pace.per_byte() == sched::to_ticks(base::Nanoseconds{80}));
+}
+
+TEST_CASE("trains over a rail that passes bursts show what it sustains", "[sched][pace]") {
+    const auto rate = GENERATE(8.36, 83.6);
+    const auto bytes = GENERATE(8 * kib, 32 * kib, 150 * kib);
+    const auto idle = GENERATE(0.0, 0.5);  // share of the time that the peer has its turn, on another rail
+    CAPTURE(rate, bytes, idle);
+    Trains trains{.pace = {}, .thought = sched::to_ticks(base::Nanoseconds{1})};
+    TokenBucket bucket{.per_byte = rate, .burst = 256 * 1024};
+    for (std::uint64_t sent = 0; sent < 4 * mib; sent += bytes) {
+        const auto service = bucket.send(bytes, trains.now);
+        const auto rest = static_cast<base::Nanoseconds>(idle / (1 - idle) * static_cast<double>(service));
+        trains.one(bytes, static_cast<double>(service) / static_cast<double>(bytes));
+        trains.now += rest;
+    }
+    CHECK(sched::to_ns(trains.pace.per_byte()) == Approx(rate).epsilon(0.15));
 }
 
 TEST_CASE("a rail that others were preferred to is tried again, with little", "[sched][pace]") {
     const auto slow = sched::to_ticks(base::Nanoseconds{80});
     const auto prior = sched::to_ticks(base::Nanoseconds{2});
-    sched::Pace pace;
-    for (int i = 0; i < 3; ++i) pace.lone(mib, 80 * mib, prior, 0);
+    Trains trains{.pace = {}, .thought = prior};
+    auto& pace = trains.pace;
+    for (int i = 0; i < 3; ++i) trains.one(mib, 80);
     CHECK(pace.per_byte(100 * base::millisecond, prior) == slow);
     CHECK(pace.allowance(100 * base::millisecond) >= 256 * kib);
     CHECK(pace.per_byte(400 * base::millisecond, prior) == slow / 8);
-    CHECK(pace.allowance(400 * base::millisecond) == 16 * kib);
     CHECK(pace.per_byte(100 * base::second, prior) == prior);
     CHECK(pace.per_byte(100 * base::second, 2 * slow) == slow);  // a prior that is no better changes nothing
 
+    trains.busy = base::second;
     SECTION("it is as slow as ever: one trial shows it") {
-        pace.lone(16 * kib, 80 * 16 * kib, prior, base::second);
+        trains.one(16 * kib, 80);
         CHECK(pace.per_byte(base::second, prior) == slow);
     }
     SECTION("it has become faster") {
-        pace.lone(16 * kib, 8 * 16 * kib, prior, base::second);
+        trains.one(16 * kib, 8);
         CHECK(pace.per_byte(base::second, prior) == slow / 10);
         CHECK(pace.allowance(base::second) >= 256 * kib);
+        SECTION("but that was a burst: the first late train shows it") {
+            trains.one(16 * kib, 8);
+            trains.one(16 * kib, 80);
+            CHECK(pace.per_byte(base::second, prior) == slow);
+        }
     }
 }
 

@@ -1,0 +1,46 @@
+// Lateness: the rate of a rail from trains, what was sent together over the idle rail, that took longer than thought.
+//
+// Networks pass bursts faster than what they sustain: a token bucket lets a train through at once, or part of it, and fills
+// again at the rail's rate while nobody sends. So a train in time shows nothing, and a late one only that the rail is slower
+// than thought, not by how much. But when a train ends late nothing is left in the bucket, so between the ends of two late
+// ones the rail has passed what it can, idle moments included, if it was late for most of the time: bytes over time is its
+// rate then. A train is late, too, if a peer was busy elsewhere: one shows nothing, and times are added up.
+//
+// Threads: one thread at a time per object.
+// Lifetime: a value.
+#pragma once
+
+#include <cstdint>
+
+#include "sched/ticks.hpp"
+
+namespace railmux::sched {
+
+class Lateness {
+public:
+    /// So much came through, late or not.
+    void came_through(std::uint64_t bytes) noexcept { bytes_ += bytes; }
+    /// What came through last was a train of `bytes`, late, after `service` on the rail. Returns G, if at least `window` and
+    /// enough bytes after an earlier late one show it, else 0.
+    [[nodiscard]] Ticks late(std::uint64_t bytes, base::Nanoseconds service, base::Nanoseconds now,
+                             base::Nanoseconds window) noexcept;
+    /// Something else happened on the rail.
+    void forget() noexcept { open_ = false; }
+
+private:
+    static constexpr std::uint64_t window_bytes = 32 * 1024;
+
+    void reopen(base::Nanoseconds now) noexcept {
+        *this = {};
+        open_ = true;
+        begin_ = now;
+    }
+
+    bool open_ = false;
+    base::Nanoseconds begin_ = 0;      // the end of a late train
+    base::Nanoseconds late_time_ = 0;  // since then trains that were late took so long
+    std::uint64_t late_bytes_ = 0;     // and had so many bytes
+    std::uint64_t bytes_ = 0;          // of all that came through
+};
+
+}  // namespace railmux::sched
