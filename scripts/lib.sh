@@ -3,7 +3,9 @@
 
 # shellcheck disable=SC2034  # used by the scripts that source this
 packages_build=(g++ cmake ninja-build pkg-config libboost-dev libfmt-dev libspdlog-dev libssl-dev libcli11-dev
-                nlohmann-json3-dev)
+                nlohmann-json3-dev libibverbs-dev librdmacm-dev)
+# shellcheck disable=SC2034
+packages_vm=(qemu-system-x86 busybox-static cpio kmod binutils xz-utils python3 iproute2 rdma-core ibverbs-providers)
 # shellcheck disable=SC2034
 packages_test=(catch2 libbenchmark-dev iproute2 nftables python3 clang clang-format libclang-rt-14-dev)
 # shellcheck disable=SC2034
