@@ -6,7 +6,7 @@ function(railmux_on_off variable)
         set(${variable}_TEXT off PARENT_SCOPE)
     endif()
 endfunction()
-foreach(variable RAILMUX_HAVE_TCP BUILD_SHARED_LIBS RAILMUX_BUILD_TOOLS RAILMUX_BUILD_EXAMPLES RAILMUX_BUILD_TESTS
+foreach(variable RAILMUX_HAVE_TCP RAILMUX_HAVE_VERBS BUILD_SHARED_LIBS RAILMUX_BUILD_TOOLS RAILMUX_BUILD_EXAMPLES RAILMUX_BUILD_TESTS
         RAILMUX_BUILD_FUZZERS RAILMUX_BUILD_BENCHMARKS RAILMUX_WERROR)
     railmux_on_off(${variable})
 endforeach()
@@ -25,6 +25,7 @@ message(STATUS "  made of          Boost ${Boost_VERSION_STRING}, fmt ${fmt_VERS
                "OpenSSL ${OPENSSL_VERSION}")
 message(STATUS "  transports")
 message(STATUS "    tcp            ${RAILMUX_HAVE_TCP_TEXT} (${RAILMUX_TCP_REASON})")
+message(STATUS "    verbs          ${RAILMUX_HAVE_VERBS_TEXT} (${RAILMUX_VERBS_REASON})")
 message(STATUS "    self, sim      on (need nothing)")
 message(STATUS "  built")
 message(STATUS "    shared library ${BUILD_SHARED_LIBS_TEXT}")

@@ -19,8 +19,10 @@ struct RailInfo {
     std::string transport;  ///< "tcp"
     std::string device;     ///< "eth1"
     bool usable = false;
-    std::string reason;  ///< why it is not usable, off by default, or usable but merged with another; else empty
-    std::string cure;    ///< what to do to use it anyway; may be empty
+    /// Why it is not usable, off by default, or merged with another; or, of one in use, what was chosen for it, as the GID of
+    /// a RoCE port. Mostly empty.
+    std::string reason;
+    std::string cure;             ///< what to do to use it anyway; may be empty
     std::uint64_t speed_bps = 0;  ///< link speed in bits per second; 0: unknown
     int numa_node = -1;           ///< -1: unknown or not applicable
     std::string kind;             ///< link kind as the kernel tells it: "ethernet", "veth", "bridge", "vxlan", ...

@@ -1,6 +1,9 @@
 #if RAILMUX_HAVE_TCP
 #include "transports/tcp/transport.hpp"
 #endif
+#if RAILMUX_HAVE_VERBS
+#include "transports/verbs/transport.hpp"
+#endif
 #include "transports/self/transport.hpp"
 #include "transports/transport.hpp"
 
@@ -9,6 +12,9 @@ namespace railmux::transports {
 // The simulated transport is not among them: it needs a Fabric.
 std::vector<std::unique_ptr<Transport>> builtin_transports(const Services& services) {
     std::vector<std::unique_ptr<Transport>> all;
+#if RAILMUX_HAVE_VERBS
+    all.push_back(verbs::make_transport(services));
+#endif
 #if RAILMUX_HAVE_TCP
     all.push_back(tcp::make_transport(services));
 #endif

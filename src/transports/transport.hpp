@@ -23,6 +23,8 @@
 //  8. No retries beyond the fabric's own, and no timers: time limits are the caller's business.
 //  9. drop_region returns only when no byte will be written to or read from the region any more, whatever is still in
 //     flight; a put to an unknown key, out of bounds or without the right is discarded, counted, and harms nothing else.
+//     Fabrics that check puts by themselves may know no other answer than to end the connection (RDMA does): with
+//     `info().bad_put_ends_link` such a put completes as `access_denied` or `link_lost`, and its link, no other, goes down.
 #pragma once
 
 #include <cstddef>
@@ -135,6 +137,7 @@ struct RailTraits {
     bool ordered = false;            // rule 3
     bool local_regions = false;      // Segment::region must be filled
     bool done_is_delivered = false;  // `done` implies that the remote side has the bytes
+    bool bad_put_ends_link = false;  // rule 9
     bool shared = false;             // with all processes of this network namespace: they queue behind each other
     int numa_node = -1;
     std::uint64_t speed_bps = 0;  // 0: unknown

@@ -44,6 +44,36 @@ Fixture built_in(std::string_view transport, std::string_view device, std::size_
     return fixture;
 }
 
+std::vector<RailInfo> usable_devices(transports::Transport& transport) {
+    auto devices = transport.scan();
+    std::erase_if(devices, [](const RailInfo& device) { return !device.usable; });
+    return devices;
+}
+
+bool has_rdma() {
+    Surroundings around;
+    const auto all = transports::builtin_transports(around.services);
+    const auto verbs = std::ranges::find(all, "verbs", [](const auto& t) { return t->name(); });
+    return verbs != all.end() && !usable_devices(**verbs).empty();
+}
+
+/// The first port and another one of its network, or itself where there is none.
+Fixture over_rdma() {
+    auto around = std::make_shared<Surroundings>();
+    around->all = transports::builtin_transports(around->services);
+    auto& verbs = **std::ranges::find(around->all, "verbs", [](const auto& t) { return t->name(); });
+    const auto devices = usable_devices(verbs);
+    Fixture fixture;
+    fixture.surroundings.push_back(around);
+    fixture.first = verbs.open(devices.at(0));
+    for (std::size_t i = 1; i < devices.size() && !fixture.second; ++i) {
+        fixture.second = verbs.open(devices[i]);
+        if (fixture.first->reach(fixture.second->address()).reach != transports::Reach::direct) fixture.second.reset();
+    }
+    if (!fixture.second) fixture.second = verbs.open(devices[0]);
+    return fixture;
+}
+
 Fixture simulated(std::uint64_t seed, const sim::RailOptions& options) {
     auto fabric = std::make_shared<sim::Fabric>(seed);
     Fixture fixture;
@@ -82,6 +112,7 @@ std::vector<FixtureMaker> plain_fixtures() {
         {"sim confirmed", [](std::uint64_t seed) { return simulated(seed, confirmed()); }},
     };
     if (is_built_in("tcp")) made.push_back({"tcp", [](std::uint64_t) { return built_in("tcp", "lo", 2); }});
+    if (has_rdma()) made.push_back({"verbs", [](std::uint64_t) { return over_rdma(); }});
     return made;
 }
 

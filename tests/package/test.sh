@@ -29,7 +29,7 @@ echo "add_subdirectory:"
 quietly cmake -S "$work/consumer" -B "$work/sub" -DRAILMUX_SOURCE="$source"
 quietly cmake --build "$work/sub" --target CMakeFiles/consumer.dir/main.cpp.o
 
-if grep -rnE '# *include *[<"](boost|spdlog|fmt|openssl)/' "$work/prefix/include"; then
+if grep -rnE '# *include *[<"](boost|spdlog|fmt|openssl|infiniband|rdma)/' "$work/prefix/include"; then
     echo "FAILED: an installed header shows a private dependency" >&2
     exit 1
 fi

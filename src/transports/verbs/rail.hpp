@@ -1,0 +1,193 @@
+// verbs::Rail: the rail of one port: its listeners, its links (a queue pair each), one completion queue and one shared receive
+// queue for all of them.
+//
+// Sending: post() copies each work into registered memory (or into the work request, where it is small) and hands the works
+// of a link to the device with one call. A frame is a send; a put is RDMA writes into the region at the other side.
+// Receiving: frames are lent out of the buffers of the shared receive queue, and posted again with the next poll.
+// Threads: one engine at a time, as the contract says.
+// Lifetime: closes all its connections. Members end in reverse order: what was made of a device before the device.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/file_descriptor.hpp"
+#include "base/stable_vector.hpp"
+#include "base/thread_guard.hpp"
+#include "transports/transport.hpp"
+#include "transports/verbs/address.hpp"
+#include "transports/verbs/fabric.hpp"
+#include "transports/verbs/link.hpp"
+#include "transports/verbs/ports.hpp"
+#include "transports/verbs/regions.hpp"
+#include "transports/verbs/slabs.hpp"
+
+namespace railmux::transports::verbs {
+
+class Rail final : public transports::Rail {
+public:
+    /// A rail "verbs:<device>:<port>" that listens on the port's address. Throws Error.
+    Rail(const Port& port, base::Logger& log);
+    ~Rail() override;
+
+    [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
+    [[nodiscard]] std::span<const std::byte> address() const noexcept override { return encoded_address_; }
+    [[nodiscard]] Reachability reach(std::span<const std::byte> address) const override;
+
+    [[nodiscard]] LinkId connect(std::span<const std::byte> address, std::span<const std::byte> hello) override;
+    void accept(LinkId link, std::span<const std::byte> reply) override;
+    void refuse(LinkId link, std::span<const std::byte> reply) override;
+    void disconnect(LinkId link) override;
+    [[nodiscard]] std::string describe(LinkId link) const override;
+
+    [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
+    void drop_region(const Region& region) noexcept override;
+
+    [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
+    [[nodiscard]] std::size_t poll(std::span<Event> events) noexcept override;
+    [[nodiscard]] int arm() noexcept override;
+
+private:
+    static constexpr std::size_t chain_length = 32;    // work requests in one call
+    static constexpr std::uint64_t look_period = 64;   // polls; a look at the event channels is two system calls
+    static constexpr std::size_t bulk_slabs_max = 64;  // 4 MiB on their way on all links of the rail
+
+    struct Slow {  // an event that carries texts or bytes of its own
+        Event event;
+        std::string text;
+        std::vector<std::byte> data;
+    };
+    struct Batch {  // the events of one poll, being filled
+        std::span<Event> events;
+        std::size_t count = 0;
+
+        [[nodiscard]] bool full() const noexcept { return count == events.size(); }
+        Event& next(EventKind kind, LinkId link) noexcept {
+            Event& event = events[count++];
+            event = Event{.kind = kind, .link = link};
+            return event;
+        }
+    };
+    struct News {  // an event of the connection manager, without what it lends
+        rdma_cm_event_type kind;
+        int status = 0;
+        rdma_cm_id* id = nullptr;
+        rdma_cm_id* listener = nullptr;
+        std::vector<std::byte> data;
+    };
+    struct Done {
+        LinkId link;
+        std::uint64_t cookie = 0;
+        WorkStatus status = WorkStatus::ok;
+    };
+    struct Lent {
+        LinkId link;
+        std::uint32_t slab = no_slab;
+    };
+
+    // rail.cpp
+    [[nodiscard]] CmId listen();
+    void watch(int descriptor);
+    Link& new_link(Phase phase, CmId connection);
+    [[nodiscard]] Link* find(LinkId id) noexcept;
+    void end(Link& link, std::string_view cause, std::span<const std::byte> reply = {});
+    void finish(Link& link);
+    void rail_down(std::string_view cause);
+
+    // connecting.cpp: until a link is up, and the end of it
+    [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
+    void resolve(Link& link, sockaddr_storage to);
+    [[nodiscard]] bool make_queue(Link& link);
+    [[nodiscard]] int make_room();
+    [[nodiscard]] bool next_news(News& news);
+    void take_news(News& news);
+    void take_request(News& news);
+    void send_request(Link& link);
+    void established(Link& link, std::span<const std::byte> reply);
+    void take_device_news();
+
+    // sending.cpp
+    [[nodiscard]] bool add(Link& link, const Work& work) noexcept;
+    [[nodiscard]] bool add_frame(Link& link, const Work& work, std::size_t bytes) noexcept;
+    [[nodiscard]] bool add_put(Link& link, const Work& work, std::size_t bytes) noexcept;
+    ibv_send_wr& append(Link& link, RequestKind kind, const std::byte* data, std::size_t bytes,
+                        std::uint32_t key) noexcept;
+    bool flush(Link& link) noexcept;
+    [[nodiscard]] bool grow(Slabs& slabs, std::size_t count, std::size_t needed) noexcept;
+    void give_back(const Request& request) noexcept;
+    void grant(Link& link) noexcept;
+    void grant_all() noexcept;
+
+    // receiving.cpp
+    [[nodiscard]] bool queued() const noexcept { return done_at_ < dones_.size() || !slow_.empty(); }
+    void take_back() noexcept;
+    void look() noexcept;
+    void drain_queues(Batch& batch) noexcept;
+    void take_completions(Batch& batch) noexcept;
+    [[nodiscard]] bool more_completions() noexcept;
+    [[nodiscard]] bool take_receive(const ibv_wc& completion, Batch& batch) noexcept;
+    void take_send(const ibv_wc& completion) noexcept;
+    void complete(Link& link, Request& request, WorkStatus status) noexcept;
+    void found_room() noexcept { room_ = room_ || std::exchange(refused_, false); }
+    void post_receives() noexcept;
+
+    RailTraits traits_;
+    Port port_;
+    base::Logger& log_;
+    RailAddress address_;
+    std::vector<std::byte> encoded_address_;
+    bool down_ = false;
+
+    base::FileDescriptor epoll_;
+    Device device_;  // for news of the port; links live in the connection manager's own context of the device
+    CmChannel channel_;
+    CmId full_listener_;
+    CmId short_listener_;
+    ProtectionDomain domain_;
+    CompletionChannel wakeups_;
+    CompletionQueue completions_;
+    Slabs send_slabs_;
+    Slabs bulk_slabs_;
+    Slabs receive_slabs_;
+    SharedReceiveQueue receives_;
+    std::uint32_t queues_ = 0;      // queue pairs there are
+    std::uint32_t queues_max_ = 0;  // whose buffers the shared receive queue has room for
+    std::uint32_t posted_ = 0;      // receives
+    Regions regions_;
+
+    base::StableVector<Link> links_;
+    std::vector<std::uint32_t> free_links_;
+    std::unordered_map<std::uint32_t, LinkId> by_queue_;
+    std::vector<LinkId> granting_;  // links that owe credits
+
+    std::vector<Done> dones_;  // from done_at_ on, not handed out
+    std::size_t done_at_ = 0;
+    std::deque<Slow> slow_;               // waiting
+    std::deque<Slow> lent_;               // handed out; kept until the next poll
+    std::vector<Lent> lent_slabs_;        // frames handed out
+    std::vector<std::uint32_t> retired_;  // links whose link_down was handed out: free from the next poll on
+
+    std::array<ibv_wc, 32> found_;  // completions, from found_at_ to found_end_ not looked at
+    std::size_t found_at_ = 0;
+    std::size_t found_end_ = 0;
+    bool armed_ = false;
+    bool refused_ = false;  // something, by post
+    bool room_ = false;     // came since, perhaps without an event that would tell
+    std::uint64_t polls_ = 0;
+    std::uint64_t next_look_ = 0;
+
+    // Work requests that are to go to the device together.
+    std::array<ibv_send_wr, chain_length> chain_;
+    std::array<ibv_sge, chain_length> pieces_;
+    std::array<std::array<std::byte, inline_bytes>, chain_length> small_;
+    std::size_t chained_ = 0;
+    base::ThreadGuard guard_;
+};
+
+}  // namespace railmux::transports::verbs

@@ -1,0 +1,192 @@
+// verbs::Rail: from the completion queue to the events of poll().
+#include <algorithm>
+#include <array>
+
+#include "transports/verbs/rail.hpp"
+
+namespace railmux::transports::verbs {
+
+namespace {
+constexpr std::uint64_t receive_tag = std::uint64_t{1} << 63;  // wr_id of a receive; below it the slab
+}
+
+std::size_t Rail::poll(std::span<Event> events) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    ++polls_;
+    Batch batch{events};
+    take_back();
+    if (armed_ || polls_ >= next_look_) look();
+    take_completions(batch);
+    if (!granting_.empty()) grant_all();
+    return batch.count;
+}
+
+/// What the last poll lent or reported is ours again.
+void Rail::take_back() noexcept {
+    if (!lent_.empty()) lent_.clear();
+    for (const auto index : retired_) free_links_.push_back(index);
+    retired_.clear();
+    if (lent_slabs_.empty()) return;
+    for (const auto& lent : lent_slabs_) receive_slabs_.give(lent.slab);
+    post_receives();
+    for (const auto& lent : lent_slabs_) {
+        if (Link* link = find(lent.link); link != nullptr) grant(*link);
+    }
+    lent_slabs_.clear();
+    grant_all();
+}
+
+/// At what is not in the completion queue.
+void Rail::look() noexcept {
+    next_look_ = polls_ + look_period;
+    if (std::exchange(armed_, false)) {
+        ibv_cq* queue = nullptr;
+        void* unused = nullptr;
+        while (ibv_get_cq_event(wakeups_.get(), &queue, &unused) == 0) ibv_ack_cq_events(queue, 1);
+    }
+    for (News news; next_news(news);) take_news(news);
+    take_device_news();
+}
+
+int Rail::arm() noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    if (queued() || found_at_ < found_end_ || std::exchange(room_, false)) return -1;
+    if (!std::exchange(armed_, true)) ibv_req_notify_cq(completions_.get(), 0);
+    return more_completions() ? -1 : epoll_.get();  // one may have come before the request to be told
+}
+
+void Rail::drain_queues(Batch& batch) noexcept {
+    while (done_at_ < dones_.size() && !batch.full()) {
+        const auto& done = dones_[done_at_++];
+        auto& event = batch.next(EventKind::done, done.link);
+        event.cookie = done.cookie;
+        event.status = done.status;
+        if (Link* link = find(done.link); link != nullptr && link->undone > 0) --link->undone;
+    }
+    if (done_at_ < dones_.size()) return;  // they come before any link_down
+    dones_.clear();
+    done_at_ = 0;
+    while (!slow_.empty() && !batch.full()) {
+        lent_.push_back(std::move(slow_.front()));
+        slow_.pop_front();
+        auto& slow = lent_.back();
+        slow.event.text = slow.text;
+        slow.event.data = slow.data;
+        batch.events[batch.count++] = slow.event;
+        if (slow.event.kind == EventKind::link_down) retired_.push_back(slow.event.link.index);
+    }
+}
+
+/// What is queued goes first: a frame comes after the link_up of its link.
+void Rail::take_completions(Batch& batch) noexcept {
+    while (true) {
+        if (queued()) drain_queues(batch);
+        if (batch.full() || queued()) return;
+        if (found_at_ == found_end_ && !more_completions()) return;
+        const auto& completion = found_[found_at_];
+        if ((completion.wr_id & receive_tag) == 0) {
+            take_send(completion);
+        } else if (!take_receive(completion, batch)) {
+            continue;  // again, behind what it queued
+        }
+        ++found_at_;
+    }
+}
+
+bool Rail::more_completions() noexcept {
+    const int count = ibv_poll_cq(completions_.get(), static_cast<int>(found_.size()), found_.data());
+    found_at_ = 0;
+    found_end_ = static_cast<std::size_t>(std::max(count, 0));
+    return found_end_ > 0;
+}
+
+/// False when its link came up with it, which is to be reported before.
+bool Rail::take_receive(const ibv_wc& completion, Batch& batch) noexcept {
+    const auto slab = static_cast<std::uint32_t>(completion.wr_id);
+    const auto entry = by_queue_.find(completion.qp_num);
+    Link* link = entry == by_queue_.end() ? nullptr : find(entry->second);
+    if (link != nullptr && link->phase == Phase::accepting) {
+        established(*link, {});
+        return false;
+    }
+    --posted_;
+    const bool heard = link != nullptr && !link->closed && completion.status == IBV_WC_SUCCESS;
+    if (!heard) {
+        receive_slabs_.give(slab);
+        post_receives();
+        if (link != nullptr && completion.status != IBV_WC_SUCCESS) end(*link, explain(completion.status));
+        return true;
+    }
+    const auto immediate = ntohl(completion.imm_data);
+    link->credits += immediate & ~credit_only;
+    found_room();
+    const bool frame = (immediate & credit_only) == 0;
+    if (frame) ++link->held;
+    if (link->credits > link_credits || link->held > link_credits || (completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
+        receive_slabs_.give(slab);
+        post_receives();
+        end(*link, "it sent frames that it had no credits for");
+        return true;
+    }
+    if (!frame) {
+        receive_slabs_.give(slab);
+        post_receives();
+        return true;
+    }
+    lent_slabs_.push_back({link->id, slab});
+    batch.next(EventKind::received, link->id).data = {receive_slabs_[slab].data, completion.byte_len};
+    return true;
+}
+
+void Rail::take_send(const ibv_wc& completion) noexcept {
+    const auto index = static_cast<std::uint32_t>(completion.wr_id >> 32);
+    const auto number = static_cast<std::uint32_t>(completion.wr_id);
+    Link& link = links_[index];
+    if (link.phase == Phase::free || link.queue != completion.qp_num)
+        return;  // of a link that ended without its device
+    const bool ok = completion.status == IBV_WC_SUCCESS;
+    found_room();
+    // The device completes in order: those before it went well, unless an error came before.
+    while (link.first != number) {
+        complete(link, link.request(link.first++), link.failed ? WorkStatus::link_lost : WorkStatus::ok);
+    }
+    auto& request = link.request(link.first++);
+    if (completion.status == IBV_WC_REM_ACCESS_ERR) link.denied = true;
+    link.failed = link.failed || !ok;
+    complete(link, request, ok ? WorkStatus::ok : WorkStatus::link_lost);
+    if (request.kind == RequestKind::last) {
+        finish(link);
+    } else if (!ok) {
+        end(link, explain(completion.status));
+    }
+}
+
+void Rail::complete(Link& link, Request& request, WorkStatus status) noexcept {
+    give_back(request);
+    request.slab = no_slab;
+    if (!request.ends_work) return;
+    const bool denied = std::exchange(link.denied, false);
+    dones_.push_back({link.id, request.cookie, denied ? WorkStatus::access_denied : status});
+}
+
+/// As many as all links may need; those that a link leaves behind are used up by the others.
+void Rail::post_receives() noexcept {
+    while (posted_ < queues_ * receives_per_link && receive_slabs_.free() > 0) {
+        const auto slab = receive_slabs_.take();
+        ibv_sge place{reinterpret_cast<std::uint64_t>(receive_slabs_[slab].data), frame_bytes,
+                      receive_slabs_[slab].key};
+        ibv_recv_wr request{};
+        request.wr_id = receive_tag | slab;
+        request.sg_list = &place;
+        request.num_sge = 1;
+        ibv_recv_wr* refused = nullptr;
+        if (const int code = ibv_post_srq_recv(receives_.get(), &request, &refused); code != 0) {
+            receive_slabs_.give(slab);
+            rail_down(in_words(failure(traits_.name, "the device takes no receive", code)));
+            return;
+        }
+        ++posted_;
+    }
+}
+
+}  // namespace railmux::transports::verbs

@@ -1,0 +1,54 @@
+#include "transports/verbs/regions.hpp"
+
+#include <cerrno>
+
+#include "base/crypto.hpp"
+
+namespace railmux::transports::verbs {
+
+namespace {
+
+constexpr std::uint64_t page_mask = 4095;
+constexpr std::uint64_t lower_half = ~std::uint64_t{0} >> 1;
+
+int device_access(Access access) noexcept {
+    int flags = IBV_ACCESS_LOCAL_WRITE;
+    if ((static_cast<unsigned>(access) & static_cast<unsigned>(Access::remote_read)) != 0)
+        flags |= IBV_ACCESS_REMOTE_READ;
+    if ((static_cast<unsigned>(access) & static_cast<unsigned>(Access::remote_write)) != 0) {
+        flags |= IBV_ACCESS_REMOTE_WRITE;
+    }
+    return flags;
+}
+
+}  // namespace
+
+int Regions::add(ibv_pd* domain, std::span<std::byte> memory, Access access, Region& region) {
+    if (free_.empty()) {
+        free_.reserve(entries_.size() + 1);
+        free_.push_back(static_cast<std::uint32_t>(entries_.size()));
+        entries_.emplace_back();
+    }
+    // Devices want the place within a page to stay; in the lower half of the addresses no offset leads over their end.
+    const auto place = reinterpret_cast<std::uint64_t>(memory.data()) & page_mask;
+    const auto secret = (base::random_u64() & lower_half & ~page_mask) | place;
+    MemoryRegion made;
+    if (!memory.empty()) {  // nothing can be reached in nothing
+        made.reset(ibv_reg_mr_iova(domain, memory.data(), memory.size(), secret, device_access(access)));
+        if (!made) return errno;
+    }
+    const auto slot = free_.back();
+    free_.pop_back();
+    region.key = {std::uint64_t{slot} << 32 | (made ? made->rkey : 0), secret};
+    entries_[slot] = {std::move(made), secret};
+    return 0;
+}
+
+void Regions::drop(const Region& region) noexcept {
+    const auto slot = region.key.id >> 32;
+    if (slot >= entries_.size() || entries_[slot].secret != region.key.secret) return;
+    entries_[slot] = {};
+    free_.push_back(static_cast<std::uint32_t>(slot));
+}
+
+}  // namespace railmux::transports::verbs

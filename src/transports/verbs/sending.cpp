@@ -1,0 +1,189 @@
+// verbs::Rail: from post() to the device.
+#include <algorithm>
+#include <cstring>
+
+#include "transports/verbs/rail.hpp"
+
+namespace railmux::transports::verbs {
+
+namespace {
+
+constexpr std::size_t slabs_at_once = 16;
+
+std::size_t payload_of(const Work& work) noexcept {
+    std::size_t bytes = 0;
+    for (const auto& segment : work.segments) bytes += segment.size;
+    return bytes;
+}
+
+/// Reads a gather list from its beginning, piece by piece.
+class Gatherer {
+public:
+    explicit Gatherer(std::span<const Segment> segments) noexcept : segments_(segments) {}
+
+    void read(std::byte* to, std::size_t bytes) noexcept {
+        while (bytes > 0) {
+            const auto& segment = segments_.front();
+            const auto some = std::min(bytes, segment.size - at_);
+            if (some > 0) std::memcpy(to, segment.data + at_, some);
+            to += some;
+            bytes -= some;
+            at_ += some;
+            if (at_ < segment.size) continue;
+            segments_ = segments_.subspan(1);
+            at_ = 0;
+        }
+    }
+
+private:
+    std::span<const Segment> segments_;
+    std::size_t at_ = 0;
+};
+
+}  // namespace
+
+std::size_t Rail::post(std::span<const Work> works) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    std::size_t posted = 0;
+    while (posted < works.size()) {
+        const auto id = works[posted].link;
+        Link* link = find(id);
+        if (link == nullptr || link->phase != Phase::up) {
+            dones_.push_back({id, works[posted++].cookie, WorkStatus::link_lost});
+            continue;
+        }
+        while (posted < works.size() && works[posted].link == id && link->phase == Phase::up &&
+               add(*link, works[posted])) {
+            ++posted;
+        }
+        if (chained_ > 0) flush(*link);
+        if (posted < works.size() && works[posted].link == id && link->phase == Phase::up) break;
+    }
+    refused_ = refused_ || posted < works.size();
+    return posted;
+}
+
+/// False where the link has no room for it now.
+bool Rail::add(Link& link, const Work& work) noexcept {
+    if (link.undone == tx_depth) return false;
+    const auto bytes = payload_of(work);
+    if (work.op == Op::send ? !add_frame(link, work, bytes) : !add_put(link, work, bytes)) return false;
+    auto& last = link.request(link.next - 1);
+    last.ends_work = true;
+    last.cookie = work.cookie;
+    ++link.undone;
+    return true;
+}
+
+bool Rail::add_frame(Link& link, const Work& work, std::size_t bytes) noexcept {
+    if (link.credits == 0 || link.on_their_way() >= data_requests) return false;
+    if (chained_ == chain_length && !flush(link)) return false;
+    const bool small = bytes <= link.inlined;
+    if (!small && send_slabs_.free() == 0 && !grow(send_slabs_, slabs_at_once, 1)) return false;
+    const auto slab = small ? no_slab : send_slabs_.take();
+    auto* const place = small ? small_[chained_].data() : send_slabs_[slab].data;
+    Gatherer(work.segments).read(place, bytes);
+    auto& request = append(link, RequestKind::frame, place, bytes, small ? 0 : send_slabs_[slab].key);
+    request.opcode = IBV_WR_SEND_WITH_IMM;
+    request.imm_data = htonl(std::exchange(link.owed, 0));
+    if (small && bytes > 0) request.send_flags |= IBV_SEND_INLINE;
+    link.request(link.next - 1).slab = slab;
+    --link.credits;
+    return true;
+}
+
+bool Rail::add_put(Link& link, const Work& work, std::size_t bytes) noexcept {
+    const auto pieces = std::max<std::size_t>(1, (bytes + bulk_bytes - 1) / bulk_bytes);
+    if (link.on_their_way() + pieces > data_requests) return false;
+    if (bulk_slabs_.free() < pieces && !grow(bulk_slabs_, pieces, pieces)) return false;
+    if (chained_ + pieces > chain_length && !flush(link)) return false;
+    Gatherer source(work.segments);
+    for (std::size_t at = 0, piece = 0; piece < pieces; ++piece, at += bulk_bytes) {
+        const auto some = std::min<std::size_t>(bytes - at, bulk_bytes);
+        const auto slab = bulk_slabs_.take();
+        source.read(bulk_slabs_[slab].data, some);
+        auto& request = append(link, RequestKind::put, bulk_slabs_[slab].data, some, bulk_slabs_[slab].key);
+        request.opcode = IBV_WR_RDMA_WRITE;
+        request.wr.rdma.remote_addr = Regions::base_address(work.remote) + work.offset + at;
+        request.wr.rdma.rkey = Regions::device_key(work.remote);
+        link.request(link.next - 1).slab = slab;
+    }
+    return true;
+}
+
+/// One more work request on the chain.
+ibv_send_wr& Rail::append(Link& link, RequestKind kind, const std::byte* data, std::size_t bytes,
+                          std::uint32_t key) noexcept {
+    auto& request = chain_[chained_];
+    pieces_[chained_] = {reinterpret_cast<std::uint64_t>(data), static_cast<std::uint32_t>(bytes), key};
+    request = {};
+    request.wr_id = std::uint64_t{link.id.index} << 32 | link.next;
+    request.sg_list = &pieces_[chained_];
+    request.num_sge = bytes > 0 ? 1 : 0;
+    request.opcode = IBV_WR_SEND_WITH_IMM;
+    if (chained_ > 0) chain_[chained_ - 1].next = &request;
+    link.request(link.next++) = {.kind = kind};
+    ++chained_;
+    return request;
+}
+
+/// Hands the chain to the device; its last request tells when all are over. A device that refuses ends the link: what was
+/// counted as taken would never come back.
+bool Rail::flush(Link& link) noexcept {
+    if (chained_ == 0) return true;
+    chain_[chained_ - 1].send_flags |= IBV_SEND_SIGNALED;
+    chained_ = 0;
+    ibv_send_wr* refused = nullptr;
+    const int code = ibv_post_send(link.connection->qp, chain_.data(), &refused);
+    if (code == 0) return true;
+    if (link.phase == Phase::draining) return false;  // end() sees to the rest
+    link.cause = in_words(failure(traits_.name, "the device takes no work request", code));
+    link.phase = Phase::draining;
+    rdma_disconnect(link.connection.get());
+    finish(link);
+    return false;
+}
+
+bool Rail::grow(Slabs& slabs, std::size_t count, std::size_t needed) noexcept {
+    if (&slabs == &bulk_slabs_ && slabs.total() + count > bulk_slabs_max) return false;
+    const int code = slabs.grow(domain_.get(), count);
+    if (code == 0) return true;
+    // With none at all nothing would ever leave; with some it is only slower.
+    if (slabs.total() < needed) {
+        rail_down(in_words(failure(traits_.name, "no memory to send from can be registered", code)));
+    }
+    return false;
+}
+
+void Rail::give_back(const Request& request) noexcept {
+    if (request.slab == no_slab) return;
+    (request.kind == RequestKind::put ? bulk_slabs_ : send_slabs_).give(request.slab);
+}
+
+// --- Credits ---------------------------------------------------------------------------------------------------------
+
+/// A frame of this link is over, and its buffer posted again.
+void Rail::grant(Link& link) noexcept {
+    --link.held;
+    if (++link.owed >= credits_returned_at && !std::exchange(link.granting, true)) granting_.push_back(link.id);
+}
+
+/// Returns what no frame has taken along.
+void Rail::grant_all() noexcept {
+    std::erase_if(granting_, [&](LinkId id) {
+        Link* link = find(id);
+        if (link == nullptr || link->phase != Phase::up || link->owed < credits_returned_at) {
+            if (link != nullptr) link->granting = false;
+            return true;
+        }
+        // The places behind data_requests are for these.
+        if (link->on_their_way() >= data_requests + credit_messages) return false;
+        auto& request = append(*link, RequestKind::credit, nullptr, 0, 0);
+        request.imm_data = htonl(credit_only | std::exchange(link->owed, 0));
+        link->granting = false;
+        flush(*link);
+        return true;
+    });
+}
+
+}  // namespace railmux::transports::verbs

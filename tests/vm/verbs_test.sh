@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# The verbs transport over soft-RoCE: the contract suite, messages between two processes over all ports, and messages over
+# verbs and tcp together; and messages between two machines.
+# shellcheck source=tests/vm/lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+[ -x "$build/src/tools/railmux" ] && [ -x "$build/tests/contract" ] || fail "$build has no railmux or no contract suite"
+
+# In the machine. Its figures mean nothing, but what they count does.
+cat >"$work/inside" <<'INSIDE'
+set -euo pipefail
+build=$1
+railmux=$build/src/tools/railmux
+export XDG_CACHE_HOME=/tmp/no-models RAILMUX_LOG=warning
+cd /tmp
+"$railmux" info >info
+for end in rxe0a rxe0b rxe1a rxe1b; do
+    grep -q "^verbs:$end:1  *usable .*GID 1: RoCE v2 over IPv4" info || { cat info; exit 10; }
+done
+"$build/tests/contract" -c verbs || exit 11
+# between RAILS RAIL...: messages between two processes; each of RAIL... (a beginning of a name) carried bytes
+between() {
+    timeout 100 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails "$1" --policy round_robin \
+        --sizes 8,4096,1M --iterations 6 --json >run || return 1
+    cat run
+    python3 -c 'import json, sys
+points = json.load(open("run"))["results"]
+for rail in sys.argv[1:]:
+    if not any(name.startswith(rail) and bytes > 0 for point in points for name, bytes in point["rails"].items()):
+        sys.exit("nothing went over " + rail)' "${@:2}"
+}
+between 'verbs:*' verbs:rxe0 verbs:rxe1 || exit 12
+between 'verbs:rxe0*,tcp:lo' verbs:rxe0 tcp:lo || exit 13
+INSIDE
+"$vm" run --timeout 300 -- bash "$work/inside" "$build" >"$work/out" 2>"$work/err" || fail "status $?"
+
+# Two machines, as two hosts; the one that connects tries until the other listens.
+pingpong="timeout 60 $build/src/tools/railmux pingpong --rails 'verbs:*' --policy round_robin"
+models='export XDG_CACHE_HOME=/tmp/no-models; cd /tmp'
+"$vm" pair --timeout 200 "$models; $pingpong --listen 5000" \
+    "$models; until $pingpong --connect 10.77.0.1:5000 --sizes 8,256K --iterations 20; do sleep 0.2; done" \
+    >"$work/out" 2>"$work/err" || fail "two machines: status $?"
+grep -q 'verbs:rxe0:1 [1-9].*verbs:rxe1:1 [1-9]' "$work/out" || fail "two machines: not over both rails"
+echo "ok"
