@@ -5,10 +5,6 @@
 
 namespace railmux::transports {
 
-namespace {
-std::uint64_t key(LinkId id) noexcept { return std::uint64_t{id.generation} << 32 | id.index; }
-}  // namespace
-
 FaultyRail::FaultyRail(std::unique_ptr<Rail> rail, Plan plan)
     : rail_(std::move(rail)), plan_(std::move(plan)), random_(plan_.seed) {}
 
@@ -41,9 +37,12 @@ void FaultyRail::lose_deferred(LinkId link) {
     std::erase_if(deferred_, [&](const auto& deferred) { return deferred.work.link == link; });
 }
 
-/// Also ends a stall and delays: the caller's own step is not the network's to hold back.
+/// Also ends stalls and delays: the caller's own step is not the network's to hold back.
 void FaultyRail::disconnect(LinkId link) {
-    if (auto* state = find(link)) state->stalled_until = 0;
+    if (auto* state = find(link)) {
+        state->stalled_until = 0;
+        state->closed = true;
+    }
     for (auto& held : held_) {
         if (held.event.link == link) held.release = 0;
     }
@@ -54,7 +53,10 @@ void FaultyRail::disconnect(LinkId link) {
 /// After the count has gone up: the faults that come with a step.
 void FaultyRail::step(LinkId link) {
     if (const auto* rule = hit(Fault::stall, steps())) {
-        if (auto* state = find(link)) state->stalled_until = rule->polls == 0 ? forever : polls_ + rule->polls;
+        auto* state = find(link);
+        if (state != nullptr && !state->closed) {
+            state->stalled_until = rule->polls == 0 ? forever : polls_ + rule->polls;
+        }
     }
     if (hit(Fault::kill_link, steps()) != nullptr) disconnect(link);
 }
@@ -202,7 +204,7 @@ bool FaultyRail::filter(const Event& event) {
     }
     const auto link = event.link;
     ++events_;
-    if (event.kind != EventKind::done && find(link) == nullptr) links_[key(link)] = {.id = link};
+    if (event.kind != EventKind::done) links_.try_emplace(key(link));
     const bool down = event.kind == EventKind::link_down;
     if (down) {
         lose_deferred(link);

@@ -41,7 +41,9 @@ public:
         return rail_->reach(address);
     }
     [[nodiscard]] LinkId connect(std::span<const std::byte> address, std::span<const std::byte> hello) override {
-        return rail_->connect(address, hello);
+        const auto link = rail_->connect(address, hello);
+        if (!plan_.empty()) links_.try_emplace(key(link));
+        return link;
     }
     void accept(LinkId link, std::span<const std::byte> reply) override { rail_->accept(link, reply); }
     void refuse(LinkId link, std::span<const std::byte> reply) override { rail_->refuse(link, reply); }
@@ -59,9 +61,9 @@ private:
     static constexpr std::uint64_t forever = ~std::uint64_t{0};
 
     struct LinkState {
-        LinkId id;
         bool up = false;
         bool ended = false;               // its link_down is held back here
+        bool closed = false;              // by the caller: stalls no more
         std::uint32_t outstanding = 0;    // works accepted whose done has not been handed out
         std::uint64_t stalled_until = 0;  // poll number
     };
@@ -96,6 +98,7 @@ private:
     void hold(const Event& event, std::uint64_t release);
     void handed_out(const Event& event);
 
+    [[nodiscard]] static std::uint64_t key(LinkId id) noexcept { return std::uint64_t{id.generation} << 32 | id.index; }
     [[nodiscard]] const FaultRule* hit(Fault fault, std::uint64_t count);
     [[nodiscard]] LinkState* find(LinkId link);
     [[nodiscard]] bool stalled(LinkId link);

@@ -23,6 +23,7 @@ public:
         : world_(world), memory_(puts * put_size), region_(world.b().add_region(memory_, Access::remote_write).take()) {
         world.check_depth = false;
         world.on_event = [this](Rail& rail, const Event& event) {
+            standstill_ = 0;
             if (event.kind != EventKind::connect_request) return;
             far_ = {&rail, event.link};
             rail.accept(event.link, reply_);
@@ -37,13 +38,13 @@ public:
         world_.until("the end of the conversation", [&] { return speak(), over(); });
         hang_up();
     }
-    /// When it may stand still: for so many rounds, then both sides give up.
-    void for_rounds(int rounds) {
-        for (int i = 0; i < rounds && !over(); ++i) {
+    /// When it may stand still: until so many rounds have brought nothing, then both sides give up.
+    void until_standstill(int rounds) {
+        for (; standstill_ < rounds && !over(); ++standstill_) {
             speak();
             world_.round();
         }
-        if (far_.rail != nullptr) world_.disconnect(far_);
+        far_gives_up_ = true;
         hang_up();
     }
     [[nodiscard]] LinkLog& near() { return world_.log(near_); }
@@ -92,10 +93,15 @@ private:
         return heard || (near().down && far().down);
     }
     void hang_up() {
+        give_up_far();
         world_.settle();  // puts may be on their way on rails that do not order; and a late request may come
         world_.disconnect(near_);
-        world_.until("link_down", [&] { return near().down && (far_.rail == nullptr || far().down); });
+        world_.until("link_down", [&] { return give_up_far(), near().down && (far_.rail == nullptr || far().down); });
         world_.settle();
+    }
+    /// As soon as there is a far end, which may come late: one that stalls for good hears of no end but its own.
+    void give_up_far() {
+        if (far_gives_up_ && far_.rail != nullptr && !far().closing) world_.disconnect(far_);
     }
 
     World& world_;
@@ -109,6 +115,8 @@ private:
     Bytes memory_;
     Region region_;
     End near_, far_;
+    bool far_gives_up_ = false;
+    int standstill_ = 0;  // rounds since the last event
     Speech from_a_, from_b_;
 };
 
@@ -180,7 +188,14 @@ TEST_CASE("the link stalls at every step, for a while", "[contract][faults]") {
 }
 
 TEST_CASE("the link stalls at every step, for good", "[contract][faults]") {
-    at_every_step("stall", "", [](Conversation& conversation, const FaultyRail&) { conversation.for_rounds(200); });
+    at_every_step("stall", "",
+                  [](Conversation& conversation, const FaultyRail&) { conversation.until_standstill(200); });
+}
+
+TEST_CASE("both sides give up while the link comes up", "[contract][faults]") {
+    at_every_step("stall", "", [](Conversation& conversation, const FaultyRail& rail) {
+        conversation.until_standstill(static_cast<int>(rail.plan().rules[0].at) - 1);
+    });
 }
 
 TEST_CASE("every event is delayed", "[contract][faults]") { at_every_step("delay", ":7", unharmed); }
@@ -207,7 +222,7 @@ TEST_CASE("random plans", "[contract][faults]") {
                     if (rule.at != 0) rule.at = 1 + rule.at % 40;  // within the conversation
                 }
                 converse(maker, i % 2 == 0 ? Side::a : Side::b, plan.text(),
-                         [](Conversation& conversation, const FaultyRail&) { conversation.for_rounds(3000); });
+                         [](Conversation& conversation, const FaultyRail&) { conversation.until_standstill(3000); });
             }
         }
     }
