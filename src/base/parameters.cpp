@@ -59,6 +59,10 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"tcp.nodelay", flag, "", "on", "send small frames at once (TCP_NODELAY)"},
     {"tcp.busy_poll", duration, "us", "0", "kernel busy polling of a socket (SO_BUSY_POLL); 0: off", "", 0, second},
 
+    {"shm.bulk", choice, "", "auto",
+        "large messages within a node: fetched from the sender's memory, copied by way of shared memory, or the cheaper one",
+        "auto|fetch|copy"},
+
     {"report", flag, "", "off", "print at the end which rail carried how much to whom"},
     {"trace", text, "", "", "write every scheduling decision to this file for `railmux trace`; %p: process id, %r: rank"},
     {"explain", count, "", "0", "explain so many scheduling decisions on standard error, from the first one on"},

@@ -5,6 +5,7 @@
 #include "transports/verbs/transport.hpp"
 #endif
 #include "transports/self/transport.hpp"
+#include "transports/shm/transport.hpp"
 #include "transports/transport.hpp"
 
 namespace railmux::transports {
@@ -12,6 +13,7 @@ namespace railmux::transports {
 // The simulated transport is not among them: it needs a Fabric.
 std::vector<std::unique_ptr<Transport>> builtin_transports(const Services& services) {
     std::vector<std::unique_ptr<Transport>> all;
+    all.push_back(shm::make_transport(services));
 #if RAILMUX_HAVE_VERBS
     all.push_back(verbs::make_transport(services));
 #endif

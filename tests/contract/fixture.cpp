@@ -28,9 +28,10 @@ bool is_built_in(std::string_view transport) {
 }
 
 /// Opens `device` of a transport that is built in, once or twice.
-Fixture built_in(std::string_view transport, std::string_view device, std::size_t rails) {
+Fixture built_in(std::string_view transport, std::string_view device, std::size_t rails, std::string_view option = {}) {
     auto around = std::make_shared<Surroundings>();
     if (transport == "tcp") around->config.set("tcp.interfaces", device);
+    if (transport == "shm") around->config.set("shm.bulk", option);
     around->all = transports::builtin_transports(around->services);
     const auto kind = std::ranges::find(around->all, transport, [](const auto& t) { return t->name(); });
     if (kind == around->all.end()) throw std::runtime_error("no transport " + std::string(transport));
@@ -106,6 +107,8 @@ sim::RailOptions confirmed() {
 std::vector<FixtureMaker> plain_fixtures() {
     std::vector<FixtureMaker> made{
         {"self", [](std::uint64_t) { return built_in("self", "self", 1); }},
+        {"shm", [](std::uint64_t) { return built_in("shm", "node", 2, "fetch"); }},
+        {"shm that copies", [](std::uint64_t) { return built_in("shm", "node", 2, "copy"); }},
         {"sim", [](std::uint64_t seed) { return simulated(seed, {}); }},
         {"sim instant", [](std::uint64_t seed) { return simulated(seed, instant()); }},
         {"sim unordered", [](std::uint64_t seed) { return simulated(seed, unordered()); }},

@@ -1,0 +1,140 @@
+// Link: one connection of a shm rail: its socket, the shared memory, and what it has under way in both directions.
+//
+// Threads and lifetime: part of its rail.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/clock.hpp"
+#include "base/file_descriptor.hpp"
+#include "transports/shm/memory.hpp"
+#include "transports/shm/other_process.hpp"
+#include "transports/shm/ring.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::transports::shm {
+
+inline constexpr std::size_t max_segments = 16;
+
+enum class LinkPhase : std::uint8_t {
+    connecting,  // hello sent
+    greeting,    // accepted; waiting for the hello
+    requested,   // hello handed up; waiting for accept or refuse
+    up,
+    ending,  // over, but the other side is still reading our memory: its works end when it has stopped
+    down,    // until its link_down has been handed out
+};
+
+/// The bytes of a work that have not been copied yet.
+class Source {
+public:
+    Source() = default;
+    explicit Source(std::span<const Segment> segments) noexcept : segments_(segments) {
+        for (const auto& segment : segments) left_ += segment.size;
+    }
+    [[nodiscard]] std::size_t left() const noexcept { return left_; }
+    /// `bytes` of them, at most left().
+    void copy(std::byte* to, std::size_t bytes) noexcept;
+    /// The same with a list of segments that lasts: `kept`.
+    [[nodiscard]] Source in(std::span<Segment> kept) const noexcept;
+
+private:
+    std::span<const Segment> segments_;
+    std::size_t used_ = 0;  // of the first
+    std::size_t left_ = 0;
+};
+
+/// A work of which the ring has taken a part. At most one a link: the next is refused until this one is in it.
+struct PartialWork {
+    Op op{};
+    bool notify = false;
+    std::uint64_t cookie = 0;
+    PutHead put;
+    Source source;
+    std::array<Segment, max_segments> segments;
+};
+
+/// Works that the other side fetches from our memory, in order.
+class PulledWorks {
+public:
+    static constexpr std::uint32_t most = 32;
+    struct One {
+        std::uint64_t cookie = 0;
+        std::uint32_t last_slot = 0;  // as RingWriter::written() after it
+    };
+    [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+    [[nodiscard]] bool full() const noexcept { return count_ == most; }
+    [[nodiscard]] const One& front() const noexcept { return ones_[first_]; }
+    void push(const One& one) noexcept { ones_[(first_ + count_++) % most] = one; }
+    void pop() noexcept {
+        first_ = (first_ + 1) % most;
+        --count_;
+    }
+
+private:
+    std::array<One, most> ones_;
+    std::uint32_t first_ = 0;
+    std::uint32_t count_ = 0;
+};
+
+/// A frame that comes in several pieces.
+struct Assembly {
+    std::unique_ptr<std::byte[]> bytes;  // none: no frame has begun
+    std::size_t size = 0;
+};
+
+/// What the other side asked us to fetch.
+struct Pull {
+    PullHead head;
+    std::uint8_t flags = 0;
+    std::uint64_t done = 0;
+};
+
+struct Link {
+    LinkPhase phase = LinkPhase::connecting;
+    LinkId id;
+    base::FileDescriptor socket;
+    base::FileDescriptor bell;  // the other side's eventfd
+    OtherProcess process;
+    SharedBlock block;
+    Side* ours = nullptr;
+    Side* theirs = nullptr;
+    RingWriter writer;
+    RingReader reader;
+    std::string label;
+    base::Nanoseconds since = 0;  // of a stranger
+    bool strict = false;          // as the other side told
+    bool readable = false;        // its memory, by us
+
+    // What poll has to see to, beside slots that come in.
+    bool restless = false;  // any of these:
+    bool hung_up = false;   // the other side has gone; what it left in the ring is still taken
+    PartialWork partial;
+    PulledWorks pulled;
+
+    std::uint16_t undone = 0;         // works accepted whose `done` has not been handed out
+    bool refused = false;             // a work; whoever sleeps then waits for room
+    std::uint32_t refused_at = 0;     // what the other side had taken by then
+    std::uint32_t last_slots = slots;  // hung up: so many more may be in the ring
+    Assembly assembly;
+    std::optional<Pull> pull;
+    bool put_denied = false;  // a piece of the put that is coming in was discarded
+    bool complained = false;  // about that
+    std::string cause;        // ending
+
+    void settle_restless() noexcept {
+        restless = hung_up || phase == LinkPhase::ending || partial.source.left() > 0 || !pulled.empty();
+    }
+    /// Whether something waits for the other side to take what is in the ring.
+    [[nodiscard]] bool waits_for_room() const noexcept {
+        return refused || phase == LinkPhase::ending || partial.source.left() > 0 || !pulled.empty();
+    }
+};
+
+}  // namespace railmux::transports::shm

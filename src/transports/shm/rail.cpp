@@ -1,0 +1,160 @@
+#include "transports/shm/rail.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+
+#include "base/crypto.hpp"
+#include "transports/shm/socket.hpp"
+#include "transports/shm/tags.hpp"
+#include "transports/shm/waking.hpp"
+
+namespace railmux::transports::shm {
+
+Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
+    : bulk_(bulk),
+      log_(log),
+      address_(NodeAddress::make()),
+      encoded_address_(address_.encode()),
+      epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      strict_(!register_for_fences()),
+      mark_(base::random_u64()),
+      staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)) {
+    if (!epoll_.valid() || !bell_.valid()) {
+        throw Error(ErrorCode::system, "no descriptor to wait on: " + std::system_category().message(errno),
+                    "raise the limit of open files (ulimit -n)");
+    }
+    listener_ = listen_at(address_.socket_name()).take();
+    traits_ = {.name = std::move(name),
+               .max_frame = max_frame,
+               .max_hello = Greeting::max_body,
+               .max_reply = Greeting::max_body,
+               .max_segments = max_segments,
+               .tx_depth = tx_depth,
+               .max_put = max_put,
+               .put = true,
+               .notify = true,
+               .events = true,
+               .ordered = true,
+               .speed_bps = bulk.speed_bps};
+    watch(listener_.get(), listener_tag);
+    watch(bell_.get(), bell_tag);
+    dones_.reserve(1024);
+}
+
+/// Others may be reading our memory, which is about to go: what they have read they will not use (take_pull).
+Rail::~Rail() {
+    for (const auto* link : active_) link->ours->closed.store(1, std::memory_order_seq_cst);
+}
+
+void Rail::watch(int descriptor, std::uint64_t tag) noexcept {
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = tag;
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event);
+}
+
+Reachability Rail::reach(std::span<const std::byte> bytes) const {
+    const auto remote = NodeAddress::parse(bytes);
+    if (!remote) return {Reach::never, "its address is malformed"};
+    return address_.reach(*remote);
+}
+
+// --- Links -----------------------------------------------------------------------------------------------------------
+
+Link& Rail::new_link(LinkPhase phase, base::FileDescriptor socket) {
+    const auto id = links_.add({});
+    Link& link = *links_.find(id);
+    link.id = id;
+    link.phase = phase;
+    link.label = traits_.name;
+    link.socket = std::move(socket);
+    if (link.socket.valid()) watch(link.socket.get(), tag_of(id));
+    ++setting_up_;
+    return link;
+}
+
+/// Whether the other side may be reading the buffers of our works: they are not the caller's again before it has stopped.
+bool Rail::still_read(const Link& link) const noexcept {
+    return !link.pulled.empty() && !link.hung_up && link.theirs->pulling.load(std::memory_order_seq_cst) != 0 &&
+           link.process.alive();
+}
+
+void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code) {
+    if (link.phase == LinkPhase::down || link.phase == LinkPhase::ending) return;
+    if (link.phase == LinkPhase::up) {
+        link.ours->closed.store(1, std::memory_order_seq_cst);
+        if (still_read(link)) {
+            ::shutdown(link.socket.get(), SHUT_WR);  // that is the end to the other side; we hear of its own end
+            link.cause = cause;
+            link.phase = LinkPhase::ending;
+            link.settle_restless();
+            return;
+        }
+    }
+    finish(link, cause, reply, code);
+}
+
+void Rail::finish(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code) {
+    const auto phase = std::exchange(link.phase, LinkPhase::down);
+    if (phase == LinkPhase::up || phase == LinkPhase::ending) {
+        flush_works(link);
+        std::erase(active_, &link);
+        next_active_ = 0;
+    } else {
+        --setting_up_;
+    }
+    const auto asked = [&](const Slow& slow) { return slow.event.link == link.id; };
+    if (phase == LinkPhase::greeting) {  // a stranger: nobody above has heard of it
+        --strangers_;
+        log_.warning("rail {}: {} closed: {}", traits_.name, link.label, cause);
+        retired_.push_back(link.id);
+    } else if (phase == LinkPhase::requested && std::any_of(slow_.begin(), slow_.end(), asked)) {
+        std::erase_if(slow_, asked);
+        retired_.push_back(link.id);
+    } else {
+        slow_.push_back({.event = {.kind = EventKind::link_down, .code = code, .link = link.id},
+                         .text = std::string(cause),
+                         .data = {reply.begin(), reply.end()}});
+    }
+    link.socket.reset();  // they leave the epoll set by themselves
+    link.process = {};
+    link.bell.reset();
+    link.block = {};
+    if (link.assembly.bytes) spare_frames_.push_back(std::move(link.assembly.bytes));
+}
+
+void Rail::flush_works(Link& link) {
+    for (; !link.pulled.empty(); link.pulled.pop()) {
+        dones_.push_back({link.id, link.pulled.front().cookie, WorkStatus::link_lost});
+    }
+    if (link.partial.source.left() > 0) dones_.push_back({link.id, link.partial.cookie, WorkStatus::link_lost});
+    link.partial.source = {};
+}
+
+void Rail::disconnect(LinkId id) {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    if (Link* link = links_.find(id); link != nullptr) kill(*link, "closed here");
+}
+
+std::string Rail::describe(LinkId id) const {
+    const auto* link = links_.find(id);
+    return link == nullptr ? traits_.name + " (no link)" : link->label;
+}
+
+base::Result<Region> Rail::add_region(std::span<std::byte> memory, Access access) {
+    return regions_.add(memory, access);
+}
+
+/// Regions are written to inside poll only.
+void Rail::drop_region(const Region& region) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    regions_.drop(region);
+}
+
+}  // namespace railmux::transports::shm

@@ -1,0 +1,204 @@
+// shm::Rail: memory shared with other processes of this node. A link is a Block (block.hpp): a ring each way.
+//
+// Set-up: a unix socket, by which the connecting side hands over the block (memory.hpp) and both sides the eventfds that wake
+// them (greeting.hpp). From then on no system call is made for a frame, unless the receiver sleeps (waking.hpp).
+// Frames are copied into the ring by post, and out of it by poll into memory of the receiver's own, from which they are lent:
+// nobody can change them while they are read, and their room in the ring is free at once.
+// Puts: the receiver copies them to their place, out of the ring or, large ones, straight from the sender's memory
+// (other_process.hpp). It is always the receiver that writes to its regions, inside poll: keys and bounds are checked by whom
+// they protect, and drop_region has nothing to wait for. The sender's buffer is read by others only between post and the
+// slot's being taken; who ends a link while the other side reads waits until it has stopped (LinkPhase::ending).
+// The end: the socket hangs up when the other side goes, in whatever way, and its pidfd tells if a child has kept the socket.
+//
+// How others do it: UCX (uct/sm/mm) has one queue for each receiver, on which all senders contend by compare-and-swap, with
+// elements whose ownership bit flips each round, larger frames in descriptors of the sender's, and a byte through a unix socket
+// for who sleeps; Open MPI's vader a linked queue for each receiver, and for busy pairs a box of 4 KiB with lengths and sequence
+// numbers in it. Both take cma for bulk, pulled by the receiver. Here each pair has its ring from the start, because a ring
+// that two share needs no atomic read-modify-write, cannot be damaged by third ones, and is found empty by one look at a line
+// that is in the cache.
+//
+// Threads: one engine at a time, as the contract says.
+// Lifetime: closes and unmaps everything; the other sides see their links hang up.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/thread_guard.hpp"
+#include "transports/link_slots.hpp"
+#include "transports/regions.hpp"
+#include "transports/shm/address.hpp"
+#include "transports/shm/greeting.hpp"
+#include "transports/shm/link.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::transports::shm {
+
+/// How puts are carried, by size: measured once (costs.hpp), or as the user says.
+inline constexpr std::uint64_t never_pull = ~std::uint64_t{0};
+struct Bulk {
+    std::uint64_t pull_from = never_pull;  // bytes of a put from which on the receiver fetches it
+    std::uint64_t speed_bps = 0;           // of copying
+};
+
+class Rail final : public transports::Rail {
+public:
+    /// Throws Error(system).
+    Rail(std::string name, const Bulk& bulk, base::Logger& log);
+    ~Rail() override;
+
+    [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
+    [[nodiscard]] std::span<const std::byte> address() const noexcept override { return encoded_address_; }
+    [[nodiscard]] Reachability reach(std::span<const std::byte> address) const override;
+
+    [[nodiscard]] LinkId connect(std::span<const std::byte> address, std::span<const std::byte> hello) override;
+    void accept(LinkId link, std::span<const std::byte> reply) override;
+    void refuse(LinkId link, std::span<const std::byte> reply) override;
+    void disconnect(LinkId link) override;
+    [[nodiscard]] std::string describe(LinkId link) const override;
+
+    [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
+    void drop_region(const Region& region) noexcept override;
+
+    [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
+    [[nodiscard]] std::size_t poll(std::span<Event> events) noexcept override;
+    [[nodiscard]] int arm() noexcept override;
+
+private:
+    static constexpr std::uint16_t tx_depth = 256;
+    static constexpr std::uint32_t max_frame = 64 * 1024;
+    static constexpr std::uint64_t max_put = 1U << 30;
+    // Links looked at in one poll, in turn; and slots taken of one of them before the others have their turn. An empty look
+    // costs 2 ns.
+    static constexpr std::size_t links_per_poll = 8;
+    static constexpr std::uint32_t slots_per_turn = 16;
+    static constexpr std::size_t staging_bytes = 128 * 1024;
+    // Fetched in one turn, which keeps others waiting for some 20 us.
+    static constexpr std::uint64_t pull_step = 256 * 1024;
+    // Sockets are looked at once in so many polls: a system call of 200 ns, for what is rare.
+    static constexpr std::uint64_t look_period = 256;
+    static constexpr std::uint64_t look_period_setting_up = 16;
+
+    struct Slow {  // an event that carries texts or bytes of its own
+        Event event;
+        std::string text;
+        std::vector<std::byte> data;
+    };
+    struct Batch {  // the events of one poll, being filled
+        std::span<Event> events;
+        std::size_t count = 0;
+
+        [[nodiscard]] bool full() const noexcept { return count == events.size(); }
+        Event& next(EventKind kind, LinkId link) noexcept {
+            Event& event = events[count++];
+            event = Event{.kind = kind, .link = link};
+            return event;
+        }
+    };
+    struct Done {
+        LinkId link;
+        std::uint64_t cookie = 0;
+        WorkStatus status = WorkStatus::ok;
+    };
+
+    // rail.cpp
+    void watch(int descriptor, std::uint64_t tag) noexcept;
+    Link& new_link(LinkPhase phase, base::FileDescriptor socket);
+    void kill(Link& link, std::string_view cause, std::span<const std::byte> reply = {},
+              ErrorCode code = ErrorCode::unreachable);
+    [[nodiscard]] bool still_read(const Link& link) const noexcept;
+    void finish(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code);
+    void flush_works(Link& link);
+
+    // joining.cpp: until a link is up
+    [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
+    void accept_all();
+    void read_greeting(Link& link);
+    void greeted(Link& link, const Greeting& greeting, std::span<base::FileDescriptor> descriptors);
+    void take_hello(Link& link, const Greeting& greeting, std::span<base::FileDescriptor> descriptors);
+    void take_reply(Link& link, const Greeting& greeting, base::FileDescriptor bell);
+    [[nodiscard]] bool send_greeting(Link& link, GreetingKind kind, std::span<const std::byte> body,
+                                     std::span<const int> descriptors);
+    [[nodiscard]] bool know(Link& link);
+    void try_memory(Link& link, const Greeting& greeting);
+    void join_rings(Link& link, std::size_t side);
+    void expire_strangers();
+
+    // sending.cpp
+    [[nodiscard]] std::size_t write(Link& link, std::span<const Work> works) noexcept;
+    [[nodiscard]] bool write_one(Link& link, const Work& work) noexcept;
+    [[nodiscard]] bool write_small(Link& link, const Work& work, std::size_t bytes) noexcept;
+    [[nodiscard]] bool write_pulls(Link& link, const Work& work, std::size_t bytes) noexcept;
+    [[nodiscard]] bool write_pieces(Link& link, const Work& work, const Source& source) noexcept;
+    void push_pieces(Link& link, Op op, bool notify, PutHead& put, Source& source) noexcept;
+    void push_partial(Link& link) noexcept;
+    void end_pulled(Link& link) noexcept;
+    void done(Link& link, std::uint64_t cookie) noexcept;
+    static void wake(Link& link, Sleep what) noexcept;
+
+    // receiving.cpp
+    [[nodiscard]] bool queued() const noexcept { return done_at_ < dones_.size() || !slow_.empty(); }
+    void take_back() noexcept;
+    void drain_queues(Batch& batch) noexcept;
+    void look_at_sockets() noexcept;
+    void hear(Link& link) noexcept;
+    void serve(Link& link, Batch& batch) noexcept;
+
+    // taking.cpp
+    [[nodiscard]] bool take_slot(Link& link, const Head& head, Batch& batch) noexcept;
+    [[nodiscard]] bool take_frame(Link& link, const Head& head, Batch& batch) noexcept;
+    [[nodiscard]] bool take_piece(Link& link, const Head& head, Batch& batch) noexcept;
+    [[nodiscard]] bool take_put(Link& link, const Head& head) noexcept;
+    [[nodiscard]] bool take_pull(Link& link, const Head& head) noexcept;
+    [[nodiscard]] bool fetch(Link& link, std::span<std::byte> to, std::uint64_t address) noexcept;
+    [[nodiscard]] bool broken(Link& link) noexcept;
+    [[nodiscard]] std::optional<std::span<std::byte>> place_of(Link& link, const PutHead& put) noexcept;
+    void placed(Link& link, bool notify, std::uint32_t immediate) noexcept;
+
+    // sleeping.cpp
+    [[nodiscard]] bool something_came() noexcept;
+    void rise() noexcept;
+
+    RailTraits traits_;
+    Bulk bulk_;
+    base::Logger& log_;
+    NodeAddress address_;
+    std::vector<std::byte> encoded_address_;
+    base::FileDescriptor epoll_;
+    base::FileDescriptor listener_;
+    base::FileDescriptor bell_;  // others ring it when we sleep
+    bool strict_ = false;        // waking.hpp
+    const std::uint64_t mark_;   // other_process.hpp
+
+    LinkSlots<Link> links_;
+    std::vector<Link*> active_;  // up or ending
+    std::size_t next_active_ = 0;
+    RegionTable regions_;
+
+    std::vector<Done> dones_;  // from done_at_ on, not handed out
+    std::size_t done_at_ = 0;
+    std::deque<Slow> slow_;        // waiting
+    std::deque<Slow> lent_;        // handed out; kept until the next poll
+    std::vector<LinkId> retired_;  // links whose link_down was handed out
+
+    std::unique_ptr<std::byte[]> staging_;  // frames are lent from here
+    std::size_t staged_ = 0;
+    std::vector<std::unique_ptr<std::byte[]>> lent_frames_;   // those that came in several pieces
+    std::vector<std::unique_ptr<std::byte[]>> spare_frames_;  // for the next ones
+
+    std::uint64_t polls_ = 0;
+    std::uint64_t next_look_ = 0;
+    std::uint32_t setting_up_ = 0;  // links that are not up yet
+    std::uint32_t strangers_ = 0;   // of these, accepted and without a hello
+    bool armed_ = false;
+    bool out_of_files_ = false;  // said once, until it is over
+    bool told_no_pull_ = false;
+    base::ThreadGuard guard_;
+};
+
+}  // namespace railmux::transports::shm

@@ -1,0 +1,158 @@
+// RingWriter, RingReader: the two ends of one way of a Block (block.hpp says how a ring works).
+//
+// Threads: one thread each; the two may be in different processes.
+// Lifetime: views of a Block.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+
+#include "transports/shm/block.hpp"
+
+namespace railmux::transports::shm {
+
+[[nodiscard]] constexpr std::uint32_t lines_of(std::uint32_t bytes) noexcept {
+    return (bytes + static_cast<std::uint32_t>(cache_line) - 1) / static_cast<std::uint32_t>(cache_line);
+}
+
+/// Where in the data area the next bytes lie: behind the last, or at its beginning if they do not fit there in one piece.
+/// Both sides compute it from the sizes.
+class DataPlace {
+public:
+    [[nodiscard]] std::uint32_t of(std::uint32_t bytes) const noexcept {
+        return at_ + lines_of(bytes) > data_lines ? 0 : at_;
+    }
+    /// Lines that they use up, those skipped at the end included.
+    [[nodiscard]] std::uint32_t advance_by(std::uint32_t bytes) const noexcept {
+        const auto lines = lines_of(bytes);
+        return at_ + lines > data_lines ? data_lines - at_ + lines : lines;
+    }
+    std::uint32_t advance(std::uint32_t bytes) noexcept {
+        const auto lines = advance_by(bytes);
+        at_ = of(bytes) + lines_of(bytes);
+        return lines;
+    }
+
+private:
+    std::uint32_t at_ = 0;
+};
+
+class RingWriter {
+public:
+    RingWriter() = default;
+    /// `strict`: see waking.hpp.
+    RingWriter(Way& way, const Side& reader, bool strict) noexcept : way_(&way), reader_(&reader), strict_(strict) {}
+
+    /// Where the body of the next slot goes; nullptr when the ring is full.
+    [[nodiscard]] std::byte* next_body() noexcept {
+        if (written_ - taken_ >= slots) [[unlikely]] {
+            if (!look() || written_ - taken_ >= slots) return nullptr;
+        }
+        return way_->slot[written_ % slots].body.data();
+    }
+    /// Whether the ring takes so many more slots.
+    [[nodiscard]] bool has_room(std::uint32_t more) noexcept {
+        return slots - (written_ - taken_) >= more || (look() && slots - (written_ - taken_) >= more);
+    }
+    /// Where `bytes` (at most most_piece) of the next slot go in the data area; nullptr when there is no room.
+    [[nodiscard]] std::byte* next_data(std::uint32_t bytes) noexcept {
+        if (!fits(bytes)) [[unlikely]] {
+            if (!look() || !fits(bytes)) return nullptr;
+        }
+        return way_->data.data() + place_.of(bytes) * cache_line;
+    }
+    /// Hands the next slot over, and so many bytes of the data area with it; both have room.
+    void publish(Kind kind, std::uint32_t size, std::uint8_t flags, std::uint32_t in_data) noexcept {
+        if (in_data > 0) data_written_ += place_.advance(in_data);
+        const Head head{written_ + 1, static_cast<std::uint16_t>(size), kind, flags};
+        auto& word = way_->slot[written_ % slots].head;
+        if (strict_) {
+            word.store(head.word(), std::memory_order_seq_cst);
+        } else {
+            word.store(head.word(), std::memory_order_release);
+        }
+        ++written_;
+    }
+
+    /// Reads how far the reader is. False when it says what cannot be; see broken().
+    bool look() noexcept {
+        const auto word = reader_->taken.load(std::memory_order_seq_cst);
+        const auto taken = static_cast<std::uint32_t>(word);
+        const auto data = static_cast<std::uint32_t>(word >> 32);
+        if (taken - taken_ > written_ - taken_ || data - data_taken_ > data_written_ - data_taken_) broken_ = true;
+        if (broken_) return false;
+        taken_ = taken;
+        data_taken_ = data;
+        return true;
+    }
+    [[nodiscard]] bool broken() const noexcept { return broken_; }
+    [[nodiscard]] std::uint32_t written() const noexcept { return written_; }
+    [[nodiscard]] std::uint32_t taken() const noexcept { return taken_; }  // by the last look
+
+private:
+    [[nodiscard]] bool fits(std::uint32_t bytes) const noexcept {
+        return data_written_ - data_taken_ + place_.advance_by(bytes) <= data_lines;
+    }
+
+    Way* way_ = nullptr;
+    const Side* reader_ = nullptr;
+    std::uint32_t written_ = 0;  // slots, as the three below; all wrap around
+    std::uint32_t taken_ = 0;
+    std::uint32_t data_written_ = 0;  // lines, those skipped at the end included
+    std::uint32_t data_taken_ = 0;
+    DataPlace place_;
+    bool strict_ = false;
+    bool broken_ = false;
+};
+
+class RingReader {
+public:
+    RingReader() = default;
+    RingReader(const Way& way, Side& own, bool strict) noexcept : way_(&way), own_(&own), strict_(strict) {}
+
+    /// Whether there is a full slot. The order is for arm() (waking.hpp); elsewhere it costs nothing on x86.
+    [[nodiscard]] bool ready(std::memory_order order = std::memory_order_acquire) const noexcept {
+        return static_cast<std::uint32_t>(way_->slot[taken_ % slots].head.load(order)) == taken_ + 1;
+    }
+    /// Of the slot that is ready.
+    [[nodiscard]] Head head() const noexcept {
+        return Head::of(way_->slot[taken_ % slots].head.load(std::memory_order_acquire));
+    }
+    [[nodiscard]] const std::byte* body() const noexcept { return way_->slot[taken_ % slots].body.data(); }
+    /// Where its bytes (at most most_piece) lie in the data area.
+    [[nodiscard]] const std::byte* data(std::uint32_t bytes) const noexcept {
+        return way_->data.data() + place_.of(bytes) * cache_line;
+    }
+    /// Done with it. The writer is told when a quarter of the ring has come together: the line that says so costs it as much
+    /// as a message.
+    [[nodiscard]] bool pop(std::uint32_t in_data) noexcept {
+        ++taken_;
+        if (in_data > 0) data_taken_ += place_.advance(in_data);
+        return taken_ - told_ >= slots / 4 || data_taken_ - data_told_ >= data_lines / 4;
+    }
+    void tell() noexcept {
+        told_ = taken_;
+        data_told_ = data_taken_;
+        const auto word = taken_ | std::uint64_t{data_taken_} << 32;
+        if (strict_) {
+            own_->taken.store(word, std::memory_order_seq_cst);
+        } else {
+            own_->taken.store(word, std::memory_order_release);
+        }
+    }
+
+private:
+    const Way* way_ = nullptr;
+    Side* own_ = nullptr;
+    std::uint32_t taken_ = 0;
+    std::uint32_t told_ = 0;
+    std::uint32_t data_taken_ = 0;
+    std::uint32_t data_told_ = 0;
+    DataPlace place_;
+    bool strict_ = false;
+};
+
+}  // namespace railmux::transports::shm

@@ -1,0 +1,194 @@
+// shm::Rail: from post() to the ring.
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "transports/shm/rail.hpp"
+#include "transports/shm/waking.hpp"
+
+namespace railmux::transports::shm {
+
+// --- Source ----------------------------------------------------------------------------------------------------------
+
+void Source::copy(std::byte* to, std::size_t bytes) noexcept {
+    left_ -= bytes;
+    while (bytes > 0) {
+        const auto& segment = segments_.front();
+        const auto part = std::min(bytes, segment.size - used_);
+        if (part > 0) std::memcpy(to, segment.data + used_, part);
+        to += part;
+        bytes -= part;
+        used_ += part;
+        if (used_ < segment.size) return;
+        segments_ = segments_.subspan(1);
+        used_ = 0;
+    }
+}
+
+Source Source::in(std::span<Segment> kept) const noexcept {
+    std::copy(segments_.begin(), segments_.end(), kept.begin());
+    Source same = *this;
+    same.segments_ = kept.first(segments_.size());
+    return same;
+}
+
+// --- Posting ---------------------------------------------------------------------------------------------------------
+
+std::size_t Rail::post(std::span<const Work> works) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    std::size_t posted = 0;
+    while (posted < works.size()) {
+        const auto id = works[posted].link;
+        auto end = posted + 1;
+        while (end < works.size() && works[end].link == id) ++end;
+        Link* link = links_.find(id);
+        if (link == nullptr || link->phase != LinkPhase::up) {
+            for (; posted < end; ++posted) dones_.push_back({id, works[posted].cookie, WorkStatus::link_lost});
+            continue;
+        }
+        const auto group = works.subspan(posted, end - posted);
+        const auto taken = write(*link, group);
+        posted += taken;
+        if (taken < group.size()) break;
+    }
+    return posted;
+}
+
+std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
+    std::size_t accepted = 0;
+    link.refused = false;
+    const auto before = link.writer.written();
+    while (accepted < works.size() && write_one(link, works[accepted])) ++accepted;
+    if (link.writer.broken()) {
+        kill(link, "it wrote nonsense into the shared memory");
+        for (; accepted < works.size(); ++accepted) {
+            dones_.push_back({link.id, works[accepted].cookie, WorkStatus::link_lost});
+        }
+        return accepted;
+    }
+    if (link.writer.written() != before) wake(link, Sleep::until_news);
+    if (accepted < works.size()) {
+        link.refused = true;
+        link.refused_at = link.writer.taken();
+    }
+    return accepted;
+}
+
+bool Rail::write_one(Link& link, const Work& work) noexcept {
+    if (link.undone == tx_depth || link.partial.source.left() > 0) return false;
+    if (work.op == Op::send && work.segments.size() == 1 && work.segments[0].size <= body_bytes) [[likely]]
+        return write_small(link, work, work.segments[0].size);
+    const Source source(work.segments);
+    if (work.op == Op::send && source.left() <= body_bytes) return write_small(link, work, source.left());
+    const bool pull = work.op == Op::put && source.left() >= bulk_.pull_from &&
+                      link.theirs->can_pull.load(std::memory_order_relaxed) == 1;
+    return pull ? write_pulls(link, work, source.left()) : write_pieces(link, work, source);
+}
+
+bool Rail::write_small(Link& link, const Work& work, std::size_t bytes) noexcept {
+    auto* to = link.writer.next_body();
+    if (to == nullptr) return false;
+    for (const auto& segment : work.segments) {
+        if (segment.size > 0) std::memcpy(to, segment.data, segment.size);
+        to += segment.size;
+    }
+    link.writer.publish(Kind::frame, static_cast<std::uint32_t>(bytes), 0, 0);
+    done(link, work.cookie);
+    return true;
+}
+
+void Rail::done(Link& link, std::uint64_t cookie) noexcept {
+    ++link.undone;
+    dones_.push_back({link.id, cookie, WorkStatus::ok});
+}
+
+/// One slot for each segment; the receiver fetches the bytes.
+bool Rail::write_pulls(Link& link, const Work& work, std::size_t bytes) noexcept {
+    const auto some = [](const Segment& segment) { return segment.size > 0; };
+    const auto count = static_cast<std::uint32_t>(std::count_if(work.segments.begin(), work.segments.end(), some));
+    if (link.pulled.full() || !link.writer.has_room(count)) return false;
+    PullHead head{.put = {work.remote.id, work.remote.secret, work.offset, bytes, work.immediate}};
+    for (const auto& segment : work.segments) {
+        if (segment.size == 0) continue;
+        head.address = reinterpret_cast<std::uintptr_t>(segment.data);
+        head.bytes = segment.size;
+        std::memcpy(link.writer.next_body(), &head, sizeof head);
+        const bool last = segment.size == head.put.left;
+        const auto flags = last ? (work.notify ? flag_last | flag_notify : flag_last) : 0;
+        link.writer.publish(Kind::pull, 0, static_cast<std::uint8_t>(flags), 0);
+        head.put.offset += segment.size;
+        head.put.left -= segment.size;
+    }
+    link.pulled.push({work.cookie, link.writer.written()});
+    link.restless = true;
+    ++link.undone;
+    return true;
+}
+
+/// Takes the work if the ring takes the first of it; the rest follows in poll.
+bool Rail::write_pieces(Link& link, const Work& work, const Source& source) noexcept {
+    PutHead put{work.remote.id, work.remote.secret, work.offset, source.left(), work.immediate};
+    Source rest = source;
+    const auto before = link.writer.written();
+    push_pieces(link, work.op, work.notify, put, rest);
+    if (link.writer.written() == before) return false;
+    if (rest.left() == 0) {
+        done(link, work.cookie);
+        return true;
+    }
+    auto& partial = link.partial;
+    partial.op = work.op;
+    partial.notify = work.notify;
+    partial.cookie = work.cookie;
+    partial.put = put;
+    partial.source = rest.in(partial.segments);
+    link.restless = true;
+    ++link.undone;
+    return true;
+}
+
+/// As many as the ring takes: at least one, of a put that may be empty.
+void Rail::push_pieces(Link& link, Op op, bool notify, PutHead& put, Source& source) noexcept {
+    do {
+        const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(source.left(), most_piece));
+        auto* const body = link.writer.next_body();
+        if (body == nullptr) return;
+        auto* const to = bytes > 0 ? link.writer.next_data(bytes) : body;
+        if (to == nullptr) return;
+        if (op == Op::put) std::memcpy(body, &put, sizeof put);
+        source.copy(to, bytes);
+        put.offset += bytes;
+        put.left -= bytes;
+        const bool last = source.left() == 0;
+        const auto flags = last ? (notify ? flag_last | flag_notify : flag_last) : 0;
+        link.writer.publish(op == Op::put ? Kind::put : Kind::piece, bytes, static_cast<std::uint8_t>(flags), bytes);
+    } while (source.left() > 0);
+}
+
+void Rail::push_partial(Link& link) noexcept {
+    auto& partial = link.partial;
+    const auto before = link.writer.written();
+    push_pieces(link, partial.op, partial.notify, partial.put, partial.source);
+    if (link.writer.written() == before) return;
+    if (partial.source.left() == 0) dones_.push_back({link.id, partial.cookie, WorkStatus::ok});
+    wake(link, Sleep::until_news);
+}
+
+/// Those whose slots have been taken.
+void Rail::end_pulled(Link& link) noexcept {
+    if (!link.writer.look()) return;
+    while (!link.pulled.empty() &&
+           static_cast<std::int32_t>(link.writer.taken() - link.pulled.front().last_slot) >= 0) {
+        dones_.push_back({link.id, link.pulled.front().cookie, WorkStatus::ok});
+        link.pulled.pop();
+    }
+}
+
+void Rail::wake(Link& link, Sleep what) noexcept {
+    if (!must_wake(*link.theirs, what)) [[likely]]
+        return;
+    static_cast<void>(::eventfd_write(link.bell.get(), 1));  // full: it is readable already
+}
+
+}  // namespace railmux::transports::shm

@@ -1,0 +1,135 @@
+// shm::Rail: what a slot of the ring brings. Its bytes are judged after they were copied, because their writer may still
+// change them.
+#include <algorithm>
+#include <cstring>
+
+#include "transports/shm/rail.hpp"
+#include "transports/shm/waking.hpp"
+
+namespace railmux::transports::shm {
+
+/// False: nothing more of this link now, or ever.
+bool Rail::take_slot(Link& link, const Head& head, Batch& batch) noexcept {
+    if (link.assembly.bytes && head.kind != Kind::piece) return broken(link);
+    switch (head.kind) {
+        case Kind::frame: return take_frame(link, head, batch);
+        case Kind::piece: return take_piece(link, head, batch);
+        case Kind::put: return take_put(link, head);
+        case Kind::pull: return take_pull(link, head);
+    }
+    return broken(link);
+}
+
+bool Rail::broken(Link& link) noexcept {
+    kill(link, "it wrote nonsense into the shared memory");
+    return false;
+}
+
+// --- Frames ----------------------------------------------------------------------------------------------------------
+
+bool Rail::take_frame(Link& link, const Head& head, Batch& batch) noexcept {
+    if (head.size > body_bytes) return broken(link);
+    if (staging_bytes - staged_ < cache_line) return false;
+    auto* const to = staging_.get() + staged_;
+    std::memcpy(to, link.reader.body(), body_bytes);  // always all of it: a copy of fixed size is a few moves
+    batch.next(EventKind::received, link.id).data = {to, head.size};
+    staged_ += cache_line;
+    return true;
+}
+
+bool Rail::take_piece(Link& link, const Head& head, Batch& batch) noexcept {
+    if (head.size == 0 || head.size > most_piece) return broken(link);
+    const bool last = (head.flags & flag_last) != 0;
+    auto& assembly = link.assembly;
+    if (!assembly.bytes && last) {  // the only one
+        const auto lines = lines_of(head.size) * cache_line;
+        if (staging_bytes - staged_ < lines) return false;
+        auto* const to = staging_.get() + staged_;
+        std::memcpy(to, link.reader.data(head.size), head.size);
+        batch.next(EventKind::received, link.id).data = {to, head.size};
+        staged_ += lines;
+        return true;
+    }
+    if (!assembly.bytes) {
+        if (spare_frames_.empty()) spare_frames_.push_back(std::make_unique_for_overwrite<std::byte[]>(max_frame));
+        assembly.bytes = std::move(spare_frames_.back());
+        assembly.size = 0;
+        spare_frames_.pop_back();
+    }
+    if (head.size > max_frame - assembly.size) return broken(link);
+    std::memcpy(assembly.bytes.get() + assembly.size, link.reader.data(head.size), head.size);
+    assembly.size += head.size;
+    if (!last) return true;
+    batch.next(EventKind::received, link.id).data = {assembly.bytes.get(), assembly.size};
+    lent_frames_.push_back(std::move(assembly.bytes));
+    return true;
+}
+
+// --- Puts ------------------------------------------------------------------------------------------------------------
+
+/// Where a piece and all that follows it of its put may go; nothing when they may not, or what came before might not.
+std::optional<std::span<std::byte>> Rail::place_of(Link& link, const PutHead& put) noexcept {
+    if (link.put_denied) return std::nullopt;
+    auto place = regions_.find({put.key_id, put.key_secret}, put.offset, put.left, Access::remote_write);
+    link.put_denied = !place;
+    if (!place && !std::exchange(link.complained, true)) {
+        log_.info("rail {}: {} put {} bytes to no open region; discarded", traits_.name, link.label, put.left);
+    }
+    return place;
+}
+
+bool Rail::take_put(Link& link, const Head& head) noexcept {
+    PutHead put;
+    std::memcpy(&put, link.reader.body(), sizeof put);
+    if (head.size > most_piece || put.left < head.size || link.pull) return broken(link);
+    const auto place = place_of(link, put);
+    if (place && head.size > 0) std::memcpy(place->data(), link.reader.data(head.size), head.size);
+    if ((head.flags & flag_last) != 0) placed(link, (head.flags & flag_notify) != 0, put.immediate);
+    return true;
+}
+
+/// A turn's worth of it. False: there is more, or it is the link's end.
+bool Rail::take_pull(Link& link, const Head& head) noexcept {
+    if (!link.pull) {
+        auto& begun = link.pull.emplace();
+        std::memcpy(&begun.head, link.reader.body(), sizeof begun.head);
+        begun.flags = head.flags;
+        if (begun.head.bytes > max_put || begun.head.put.left < begun.head.bytes) return broken(link);
+    }
+    auto& pull = *link.pull;
+    auto put = pull.head.put;
+    put.offset += pull.done;
+    put.left -= pull.done;
+    if (const auto place = place_of(link, put)) {
+        const auto bytes = std::min(pull.head.bytes - pull.done, pull_step);
+        if (!fetch(link, place->first(static_cast<std::size_t>(bytes)), pull.head.address + pull.done)) return false;
+        pull.done += bytes;
+        if (pull.done < pull.head.bytes) return false;
+    }
+    if ((pull.flags & flag_last) != 0) placed(link, (pull.flags & flag_notify) != 0, put.immediate);
+    link.pull.reset();
+    return true;
+}
+
+/// The other side may end the link meanwhile, and then waits until we say that we have stopped: each says what it does before
+/// it looks what the other does. False: the link is over, and the bytes mean nothing.
+bool Rail::fetch(Link& link, std::span<std::byte> to, std::uint64_t address) noexcept {
+    link.ours->pulling.store(1, std::memory_order_seq_cst);
+    bool good = link.theirs->closed.load(std::memory_order_seq_cst) == 0;
+    const bool open = good;
+    if (good) good = link.process.read(address, to);
+    link.ours->pulling.store(0, std::memory_order_seq_cst);
+    wake(link, Sleep::until_room);
+    if (good && link.theirs->closed.load(std::memory_order_seq_cst) == 0) return true;
+    kill(link, open && !good ? "the other process can no longer be read" : "closed by the other side");
+    return false;
+}
+
+/// The last piece of a put.
+void Rail::placed(Link& link, bool notify, std::uint32_t immediate) noexcept {
+    const bool denied = std::exchange(link.put_denied, false);
+    if (!notify || denied) return;
+    slow_.push_back({.event = {.kind = EventKind::notified, .immediate = immediate, .link = link.id}});
+}
+
+}  // namespace railmux::transports::shm
