@@ -44,7 +44,8 @@ std::optional<NodeAddress> NodeAddress::parse(std::span<const std::byte> bytes) 
 Reachability NodeAddress::reach(const NodeAddress& other) const {
     if (other.host != host) return {Reach::never, {}};
     if (other.users != users) return {Reach::never, "it is in another user namespace of this host"};
-    if (other.user != user) return {Reach::never, fmt::format("it belongs to user {}, this is user {}", other.user, user)};
+    if (other.user != user)
+        return {Reach::never, fmt::format("it belongs to user {}, this is user {}", other.user, user)};
     if (other.name == name) return {Reach::never, {}};  // itself, for which there is the self rail
     return {Reach::direct, "same node"};
 }

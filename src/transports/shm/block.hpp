@@ -37,7 +37,7 @@ enum class Kind : std::uint8_t {
     frame = 1,  // a whole frame in the slot's body
     piece,      // of a frame, in the data area; `last` with the last one
     put,        // a PutHead in the body, the bytes in the data area
-    pull,       // a PullHead: the reader is to fetch the bytes from the writer's memory
+    fetch,      // a FetchHead: the reader is to fetch the bytes from the writer's memory
 };
 enum : std::uint8_t { flag_last = 1, flag_notify = 2 };
 
@@ -67,12 +67,12 @@ struct PutHead {
     std::uint32_t immediate = 0;
     std::uint32_t reserved = 0;
 };
-struct PullHead {
+struct FetchHead {
     PutHead put;
     std::uint64_t address = 0;  // of this piece, in the writer's memory
     std::uint64_t bytes = 0;
 };
-static_assert(sizeof(PullHead) <= body_bytes);
+static_assert(sizeof(FetchHead) <= body_bytes);
 
 struct alignas(cache_line) Slot {
     std::atomic<std::uint64_t> head;
@@ -97,8 +97,8 @@ struct alignas(2 * cache_line) Side {  // two lines: processors fetch them in pa
     // Of what the other side sent: slots taken (the low half), and lines of the data area (the high half).
     std::atomic<std::uint64_t> taken;
     alignas(cache_line) std::atomic<std::uint32_t> sleep;  // a Sleep; the other side resets it when it wakes this one
-    std::atomic<std::uint32_t> can_pull;                   // 1: the other side may send `pull`
-    std::atomic<std::uint32_t> pulling;                    // 1: this side reads the other's memory just now
+    std::atomic<std::uint32_t> can_fetch;                  // 1: the other side may send `fetch`
+    std::atomic<std::uint32_t> fetching;                   // 1: this side reads the other's memory just now
     std::atomic<std::uint32_t> closed;                     // 1: nothing of this side's memory may be read any more
 };
 

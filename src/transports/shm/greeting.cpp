@@ -11,7 +11,10 @@ constexpr std::uint8_t flag_strict = 1;
 
 std::vector<std::byte> Greeting::encode() const {
     base::Writer out;
-    out.write(magic).write(version).write(static_cast<std::uint8_t>(kind)).write(strict ? flag_strict : std::uint8_t{0});
+    out.write(magic)
+        .write(version)
+        .write(static_cast<std::uint8_t>(kind))
+        .write(strict ? flag_strict : std::uint8_t{0});
     out.write(static_cast<std::uint32_t>(sizeof(Block))).write(static_cast<std::uint32_t>(body.size()));
     out.write(mark_address).write(mark).append(body);
     return std::move(out).take();

@@ -64,8 +64,8 @@ void Rail::take_reply(Link& link, const Greeting& greeting, base::FileDescriptor
     link.strict = greeting.strict;
     try_memory(link, greeting);
     join_rings(link, 0);
-    slow_.push_back({.event = {.kind = EventKind::link_up, .link = link.id},
-                     .data = {greeting.body.begin(), greeting.body.end()}});
+    slow_.push_back(
+        {.event = {.kind = EventKind::link_up, .link = link.id}, .data = {greeting.body.begin(), greeting.body.end()}});
 }
 
 // --- The side that accepts -------------------------------------------------------------------------------------------
@@ -192,9 +192,10 @@ void Rail::read_greeting(Link& link) {
     // Say so in our own words, so that the other side can tell its people; then it is over.
     if (link.phase == LinkPhase::greeting) static_cast<void>(send_greeting(link, GreetingKind::refusal, {}, {}));
     kill(link,
-         fmt::format("it speaks version {} of railmux's shared memory, this is version {}; use one release of railmux on "
-                     "both sides",
-                     greeting.version, wire_version),
+         fmt::format(
+             "it speaks version {} of railmux's shared memory, this is version {}; use one release of railmux on "
+             "both sides",
+             greeting.version, wire_version),
          {}, ErrorCode::wrong_version);
 }
 
@@ -208,9 +209,9 @@ void Rail::greeted(Link& link, const Greeting& greeting, std::span<base::FileDes
 
 /// Whether we can fetch large puts from its memory.
 void Rail::try_memory(Link& link, const Greeting& greeting) {
-    if (bulk_.pull_from == never_pull) return;
+    if (bulk_.fetch_from == never_fetch) return;
     link.readable = link.process.readable(greeting.mark_address, greeting.mark);
-    if (link.readable || std::exchange(told_no_pull_, true)) return;
+    if (link.readable || std::exchange(told_no_fetch_, true)) return;
     log_.info("rail {}: {}: the memory of the other process may not be read ({}): large messages are copied twice",
               traits_.name, link.label, last_error());
 }
@@ -222,7 +223,7 @@ void Rail::join_rings(Link& link, std::size_t side) {
     link.theirs = &block.side[1 - side];
     link.writer = RingWriter(block.way[side], *link.theirs, strict);
     link.reader = RingReader(block.way[1 - side], *link.ours, strict);
-    link.ours->can_pull.store(link.readable ? 1 : 0, std::memory_order_relaxed);
+    link.ours->can_fetch.store(link.readable ? 1 : 0, std::memory_order_relaxed);
     link.phase = LinkPhase::up;
     --setting_up_;
     active_.push_back(&link);

@@ -61,7 +61,7 @@ struct PartialWork {
 };
 
 /// Works that the other side fetches from our memory, in order.
-class PulledWorks {
+class FetchedWorks {
 public:
     static constexpr std::uint32_t most = 32;
     struct One {
@@ -90,8 +90,8 @@ struct Assembly {
 };
 
 /// What the other side asked us to fetch.
-struct Pull {
-    PullHead head;
+struct Fetch {
+    FetchHead head;
     std::uint8_t flags = 0;
     std::uint64_t done = 0;
 };
@@ -116,24 +116,24 @@ struct Link {
     bool restless = false;  // any of these:
     bool hung_up = false;   // the other side has gone; what it left in the ring is still taken
     PartialWork partial;
-    PulledWorks pulled;
+    FetchedWorks fetched;
 
-    std::uint16_t undone = 0;         // works accepted whose `done` has not been handed out
-    bool refused = false;             // a work; whoever sleeps then waits for room
-    std::uint32_t refused_at = 0;     // what the other side had taken by then
+    std::uint16_t undone = 0;          // works accepted whose `done` has not been handed out
+    bool refused = false;              // a work; whoever sleeps then waits for room
+    std::uint32_t refused_at = 0;      // what the other side had taken by then
     std::uint32_t last_slots = slots;  // hung up: so many more may be in the ring
     Assembly assembly;
-    std::optional<Pull> pull;
+    std::optional<Fetch> fetch;
     bool put_denied = false;  // a piece of the put that is coming in was discarded
     bool complained = false;  // about that
     std::string cause;        // ending
 
     void settle_restless() noexcept {
-        restless = hung_up || phase == LinkPhase::ending || partial.source.left() > 0 || !pulled.empty();
+        restless = hung_up || phase == LinkPhase::ending || partial.source.left() > 0 || !fetched.empty();
     }
     /// Whether something waits for the other side to take what is in the ring.
     [[nodiscard]] bool waits_for_room() const noexcept {
-        return refused || phase == LinkPhase::ending || partial.source.left() > 0 || !pulled.empty();
+        return refused || phase == LinkPhase::ending || partial.source.left() > 0 || !fetched.empty();
     }
 };
 

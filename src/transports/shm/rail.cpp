@@ -47,7 +47,7 @@ Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
     dones_.reserve(1024);
 }
 
-/// Others may be reading our memory, which is about to go: what they have read they will not use (take_pull).
+/// Others may be reading our memory, which is about to go: what they have read they will not use (take_fetch).
 Rail::~Rail() {
     for (const auto* link : active_) link->ours->closed.store(1, std::memory_order_seq_cst);
 }
@@ -81,7 +81,7 @@ Link& Rail::new_link(LinkPhase phase, base::FileDescriptor socket) {
 
 /// Whether the other side may be reading the buffers of our works: they are not the caller's again before it has stopped.
 bool Rail::still_read(const Link& link) const noexcept {
-    return !link.pulled.empty() && !link.hung_up && link.theirs->pulling.load(std::memory_order_seq_cst) != 0 &&
+    return !link.fetched.empty() && !link.hung_up && link.theirs->fetching.load(std::memory_order_seq_cst) != 0 &&
            link.process.alive();
 }
 
@@ -130,8 +130,8 @@ void Rail::finish(Link& link, std::string_view cause, std::span<const std::byte>
 }
 
 void Rail::flush_works(Link& link) {
-    for (; !link.pulled.empty(); link.pulled.pop()) {
-        dones_.push_back({link.id, link.pulled.front().cookie, WorkStatus::link_lost});
+    for (; !link.fetched.empty(); link.fetched.pop()) {
+        dones_.push_back({link.id, link.fetched.front().cookie, WorkStatus::link_lost});
     }
     if (link.partial.source.left() > 0) dones_.push_back({link.id, link.partial.cookie, WorkStatus::link_lost});
     link.partial.source = {};

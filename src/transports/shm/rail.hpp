@@ -33,18 +33,12 @@
 #include "transports/link_slots.hpp"
 #include "transports/regions.hpp"
 #include "transports/shm/address.hpp"
+#include "transports/shm/costs.hpp"
 #include "transports/shm/greeting.hpp"
 #include "transports/shm/link.hpp"
 #include "transports/transport.hpp"
 
 namespace railmux::transports::shm {
-
-/// How puts are carried, by size: measured once (costs.hpp), or as the user says.
-inline constexpr std::uint64_t never_pull = ~std::uint64_t{0};
-struct Bulk {
-    std::uint64_t pull_from = never_pull;  // bytes of a put from which on the receiver fetches it
-    std::uint64_t speed_bps = 0;           // of copying
-};
 
 class Rail final : public transports::Rail {
 public:
@@ -79,7 +73,7 @@ private:
     static constexpr std::uint32_t slots_per_turn = 16;
     static constexpr std::size_t staging_bytes = 128 * 1024;
     // Fetched in one turn, which keeps others waiting for some 20 us.
-    static constexpr std::uint64_t pull_step = 256 * 1024;
+    static constexpr std::uint64_t fetch_step = 256 * 1024;
     // Sockets are looked at once in so many polls: a system call of 200 ns, for what is rare.
     static constexpr std::uint64_t look_period = 256;
     static constexpr std::uint64_t look_period_setting_up = 16;
@@ -133,11 +127,11 @@ private:
     [[nodiscard]] std::size_t write(Link& link, std::span<const Work> works) noexcept;
     [[nodiscard]] bool write_one(Link& link, const Work& work) noexcept;
     [[nodiscard]] bool write_small(Link& link, const Work& work, std::size_t bytes) noexcept;
-    [[nodiscard]] bool write_pulls(Link& link, const Work& work, std::size_t bytes) noexcept;
+    [[nodiscard]] bool write_fetches(Link& link, const Work& work, std::size_t bytes) noexcept;
     [[nodiscard]] bool write_pieces(Link& link, const Work& work, const Source& source) noexcept;
     void push_pieces(Link& link, Op op, bool notify, PutHead& put, Source& source) noexcept;
     void push_partial(Link& link) noexcept;
-    void end_pulled(Link& link) noexcept;
+    void end_fetched(Link& link) noexcept;
     void done(Link& link, std::uint64_t cookie) noexcept;
     static void wake(Link& link, Sleep what) noexcept;
 
@@ -154,7 +148,7 @@ private:
     [[nodiscard]] bool take_frame(Link& link, const Head& head, Batch& batch) noexcept;
     [[nodiscard]] bool take_piece(Link& link, const Head& head, Batch& batch) noexcept;
     [[nodiscard]] bool take_put(Link& link, const Head& head) noexcept;
-    [[nodiscard]] bool take_pull(Link& link, const Head& head) noexcept;
+    [[nodiscard]] bool take_fetch(Link& link, const Head& head) noexcept;
     [[nodiscard]] bool fetch(Link& link, std::span<std::byte> to, std::uint64_t address) noexcept;
     [[nodiscard]] bool broken(Link& link) noexcept;
     [[nodiscard]] std::optional<std::span<std::byte>> place_of(Link& link, const PutHead& put) noexcept;
@@ -197,7 +191,7 @@ private:
     std::uint32_t strangers_ = 0;   // of these, accepted and without a hello
     bool armed_ = false;
     bool out_of_files_ = false;  // said once, until it is over
-    bool told_no_pull_ = false;
+    bool told_no_fetch_ = false;
     base::ThreadGuard guard_;
 };
 

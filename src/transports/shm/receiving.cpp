@@ -110,11 +110,12 @@ void Rail::serve(Link& link, Batch& batch) noexcept {
     }
     bool tell = false;
     for (auto turns = slots_per_turn; turns > 0 && !batch.full() && link.reader.ready(); --turns) {
-        if (link.hung_up && --link.last_slots == 0) break;  // more than the ring holds: it is being filled by nobody sane
+        if (link.hung_up && --link.last_slots == 0)
+            break;  // more than the ring holds: it is being filled by nobody sane
         const auto head = link.reader.head();
         if (!take_slot(link, head, batch)) break;
         const bool in_data = head.kind == Kind::piece || head.kind == Kind::put;
-        tell = link.reader.pop(in_data ? head.size : 0) || head.kind == Kind::pull || tell;
+        tell = link.reader.pop(in_data ? head.size : 0) || head.kind == Kind::fetch || tell;
     }
     if (link.phase != LinkPhase::up) return;
     if (tell) {
@@ -123,7 +124,7 @@ void Rail::serve(Link& link, Batch& batch) noexcept {
     }
     if (!link.restless) return;
     if (link.partial.source.left() > 0) push_partial(link);
-    if (!link.pulled.empty()) end_pulled(link);
+    if (!link.fetched.empty()) end_fetched(link);
     link.settle_restless();
     if (link.writer.broken()) {
         kill(link, "it wrote nonsense into the shared memory");

@@ -81,9 +81,9 @@ bool Rail::write_one(Link& link, const Work& work) noexcept {
         return write_small(link, work, work.segments[0].size);
     const Source source(work.segments);
     if (work.op == Op::send && source.left() <= body_bytes) return write_small(link, work, source.left());
-    const bool pull = work.op == Op::put && source.left() >= bulk_.pull_from &&
-                      link.theirs->can_pull.load(std::memory_order_relaxed) == 1;
-    return pull ? write_pulls(link, work, source.left()) : write_pieces(link, work, source);
+    const bool fetch = work.op == Op::put && source.left() >= bulk_.fetch_from &&
+                       link.theirs->can_fetch.load(std::memory_order_relaxed) == 1;
+    return fetch ? write_fetches(link, work, source.left()) : write_pieces(link, work, source);
 }
 
 bool Rail::write_small(Link& link, const Work& work, std::size_t bytes) noexcept {
@@ -104,11 +104,11 @@ void Rail::done(Link& link, std::uint64_t cookie) noexcept {
 }
 
 /// One slot for each segment; the receiver fetches the bytes.
-bool Rail::write_pulls(Link& link, const Work& work, std::size_t bytes) noexcept {
+bool Rail::write_fetches(Link& link, const Work& work, std::size_t bytes) noexcept {
     const auto some = [](const Segment& segment) { return segment.size > 0; };
     const auto count = static_cast<std::uint32_t>(std::count_if(work.segments.begin(), work.segments.end(), some));
-    if (link.pulled.full() || !link.writer.has_room(count)) return false;
-    PullHead head{.put = {work.remote.id, work.remote.secret, work.offset, bytes, work.immediate}};
+    if (link.fetched.full() || !link.writer.has_room(count)) return false;
+    FetchHead head{.put = {work.remote.id, work.remote.secret, work.offset, bytes, work.immediate}};
     for (const auto& segment : work.segments) {
         if (segment.size == 0) continue;
         head.address = reinterpret_cast<std::uintptr_t>(segment.data);
@@ -116,11 +116,11 @@ bool Rail::write_pulls(Link& link, const Work& work, std::size_t bytes) noexcept
         std::memcpy(link.writer.next_body(), &head, sizeof head);
         const bool last = segment.size == head.put.left;
         const auto flags = last ? (work.notify ? flag_last | flag_notify : flag_last) : 0;
-        link.writer.publish(Kind::pull, 0, static_cast<std::uint8_t>(flags), 0);
+        link.writer.publish(Kind::fetch, 0, static_cast<std::uint8_t>(flags), 0);
         head.put.offset += segment.size;
         head.put.left -= segment.size;
     }
-    link.pulled.push({work.cookie, link.writer.written()});
+    link.fetched.push({work.cookie, link.writer.written()});
     link.restless = true;
     ++link.undone;
     return true;
@@ -176,12 +176,12 @@ void Rail::push_partial(Link& link) noexcept {
 }
 
 /// Those whose slots have been taken.
-void Rail::end_pulled(Link& link) noexcept {
+void Rail::end_fetched(Link& link) noexcept {
     if (!link.writer.look()) return;
-    while (!link.pulled.empty() &&
-           static_cast<std::int32_t>(link.writer.taken() - link.pulled.front().last_slot) >= 0) {
-        dones_.push_back({link.id, link.pulled.front().cookie, WorkStatus::ok});
-        link.pulled.pop();
+    while (!link.fetched.empty() &&
+           static_cast<std::int32_t>(link.writer.taken() - link.fetched.front().last_slot) >= 0) {
+        dones_.push_back({link.id, link.fetched.front().cookie, WorkStatus::ok});
+        link.fetched.pop();
     }
 }
 

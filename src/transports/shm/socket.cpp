@@ -131,7 +131,8 @@ bool is_eventfd(const base::FileDescriptor& descriptor) noexcept {
     std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", descriptor.get());
     std::array<char, 64> target{};
     const auto size = ::readlink(path.data(), target.data(), target.size());
-    return size > 0 && std::string_view(target.data(), static_cast<std::size_t>(size)).starts_with("anon_inode:[eventfd");
+    return size > 0 &&
+           std::string_view(target.data(), static_cast<std::size_t>(size)).starts_with("anon_inode:[eventfd");
 }
 
 }  // namespace railmux::transports::shm

@@ -15,7 +15,7 @@ bool Rail::take_slot(Link& link, const Head& head, Batch& batch) noexcept {
         case Kind::frame: return take_frame(link, head, batch);
         case Kind::piece: return take_piece(link, head, batch);
         case Kind::put: return take_put(link, head);
-        case Kind::pull: return take_pull(link, head);
+        case Kind::fetch: return take_fetch(link, head);
     }
     return broken(link);
 }
@@ -81,7 +81,7 @@ std::optional<std::span<std::byte>> Rail::place_of(Link& link, const PutHead& pu
 bool Rail::take_put(Link& link, const Head& head) noexcept {
     PutHead put;
     std::memcpy(&put, link.reader.body(), sizeof put);
-    if (head.size > most_piece || put.left < head.size || link.pull) return broken(link);
+    if (head.size > most_piece || put.left < head.size || link.fetch) return broken(link);
     const auto place = place_of(link, put);
     if (place && head.size > 0) std::memcpy(place->data(), link.reader.data(head.size), head.size);
     if ((head.flags & flag_last) != 0) placed(link, (head.flags & flag_notify) != 0, put.immediate);
@@ -89,36 +89,37 @@ bool Rail::take_put(Link& link, const Head& head) noexcept {
 }
 
 /// A turn's worth of it. False: there is more, or it is the link's end.
-bool Rail::take_pull(Link& link, const Head& head) noexcept {
-    if (!link.pull) {
-        auto& begun = link.pull.emplace();
+bool Rail::take_fetch(Link& link, const Head& head) noexcept {
+    if (!link.fetch) {
+        auto& begun = link.fetch.emplace();
         std::memcpy(&begun.head, link.reader.body(), sizeof begun.head);
         begun.flags = head.flags;
         if (begun.head.bytes > max_put || begun.head.put.left < begun.head.bytes) return broken(link);
     }
-    auto& pull = *link.pull;
-    auto put = pull.head.put;
-    put.offset += pull.done;
-    put.left -= pull.done;
+    auto& under_way = *link.fetch;
+    auto put = under_way.head.put;
+    put.offset += under_way.done;
+    put.left -= under_way.done;
     if (const auto place = place_of(link, put)) {
-        const auto bytes = std::min(pull.head.bytes - pull.done, pull_step);
-        if (!fetch(link, place->first(static_cast<std::size_t>(bytes)), pull.head.address + pull.done)) return false;
-        pull.done += bytes;
-        if (pull.done < pull.head.bytes) return false;
+        const auto bytes = std::min(under_way.head.bytes - under_way.done, fetch_step);
+        if (!fetch(link, place->first(static_cast<std::size_t>(bytes)), under_way.head.address + under_way.done))
+            return false;
+        under_way.done += bytes;
+        if (under_way.done < under_way.head.bytes) return false;
     }
-    if ((pull.flags & flag_last) != 0) placed(link, (pull.flags & flag_notify) != 0, put.immediate);
-    link.pull.reset();
+    if ((under_way.flags & flag_last) != 0) placed(link, (under_way.flags & flag_notify) != 0, put.immediate);
+    link.fetch.reset();
     return true;
 }
 
 /// The other side may end the link meanwhile, and then waits until we say that we have stopped: each says what it does before
 /// it looks what the other does. False: the link is over, and the bytes mean nothing.
 bool Rail::fetch(Link& link, std::span<std::byte> to, std::uint64_t address) noexcept {
-    link.ours->pulling.store(1, std::memory_order_seq_cst);
+    link.ours->fetching.store(1, std::memory_order_seq_cst);
     bool good = link.theirs->closed.load(std::memory_order_seq_cst) == 0;
     const bool open = good;
     if (good) good = link.process.read(address, to);
-    link.ours->pulling.store(0, std::memory_order_seq_cst);
+    link.ours->fetching.store(0, std::memory_order_seq_cst);
     wake(link, Sleep::until_room);
     if (good && link.theirs->closed.load(std::memory_order_seq_cst) == 0) return true;
     kill(link, open && !good ? "the other process can no longer be read" : "closed by the other side");

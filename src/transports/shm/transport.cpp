@@ -23,7 +23,7 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "shm"; }
     [[nodiscard]] std::vector<RailInfo> scan() override;
     [[nodiscard]] std::unique_ptr<transports::Rail> open(const RailInfo&) override {
-        return std::make_unique<Rail>(rail_name, choose_bulk(bulk_), log_);
+        return std::make_unique<Rail>(rail_name, choose_bulk(bulk_, measure_costs()), log_);
     }
 
 private:
