@@ -1,0 +1,195 @@
+// What is written into shared memory, or said through the socket, by a process that went mad: it ends its own link at most.
+#include <catch2/catch.hpp>
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <random>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "transports/shm/greeting.hpp"
+#include "transports/shm/memory.hpp"
+#include "transports/shm/rail.hpp"
+#include "transports/shm/socket.hpp"
+
+using namespace railmux;
+using namespace railmux::transports;
+using base::FileDescriptor;
+
+namespace {
+
+/// A rail that accepts whoever asks, and opens a region between two guards.
+struct Victim {
+    base::Logger log{base::LogLevel::off};
+    shm::Rail rail{"shm:node", {.fetch_from = shm::least_fetch}, log};
+    std::vector<std::byte> memory = std::vector<std::byte>(10'000 + 128, std::byte{0x55});
+    Region region = rail.add_region(std::span(memory).subspan(64, 10'000), Access::remote_write).take();
+    std::size_t up = 0, down = 0;
+
+    void poll(int times) {
+        for (std::array<Event, 8> events; times > 0; --times) {
+            for (const auto& event : std::span(events).first(rail.poll(events))) {
+                if (event.kind == EventKind::connect_request) rail.accept(event.link, {});
+                up += event.kind == EventKind::link_up ? 1 : 0;
+                down += event.kind == EventKind::link_down ? 1 : 0;
+                if (event.data.size() > rail.traits().max_frame) FAIL("a frame larger than max_frame");
+                for (const auto byte : event.data) seen = seen ^ byte;  // every byte is there
+            }
+        }
+    }
+    [[nodiscard]] bool guards_whole() const {
+        const auto whole = [](std::byte b) { return b == std::byte{0x55}; };
+        return std::ranges::all_of(std::span(memory).first(64), whole) &&
+               std::ranges::all_of(std::span(memory).last(64), whole);
+    }
+    [[nodiscard]] std::string name() const { return shm::NodeAddress::parse(rail.address())->socket_name(); }
+    std::byte seen{};
+};
+
+/// The side that connects, without a rail.
+struct Stranger {
+    FileDescriptor socket;
+    shm::SharedBlock::Made made = shm::SharedBlock::make().take();
+    FileDescriptor bell{::eventfd(0, EFD_NONBLOCK)};
+
+    explicit Stranger(const Victim& victim) : socket(shm::connect_to(victim.name()).take()) {}
+    void say(std::span<const std::byte> bytes, std::initializer_list<int> descriptors) {
+        REQUIRE(shm::send_message(socket, bytes, std::vector<int>(descriptors)));
+    }
+    void say_hello() {
+        const std::uint64_t mark = 42;
+        const shm::Greeting hello{
+            .kind = shm::GreetingKind::hello, .mark_address = reinterpret_cast<std::uintptr_t>(&mark), .mark = mark};
+        say(hello.encode(), {made.file.get(), bell.get()});
+    }
+    [[nodiscard]] shm::Message hear() {
+        auto message = shm::receive_message(socket, room);
+        return message;
+    }
+    std::array<std::byte, 2048> room;
+};
+
+/// Slots in a row that begin as a reader expects them and go on as chance has it.
+void scribble(shm::Block& block, std::mt19937_64& random, const Victim& victim, std::uint32_t from,
+              std::uint32_t count) {
+    for (auto number = from; number < from + count; ++number) {
+        auto& slot = block.way[0].slot[number % shm::slots];
+        for (auto& byte : slot.body) byte = static_cast<std::byte>(random());
+        if (random() % 2 == 0) {  // with the right key
+            const shm::FetchHead head{
+                .put = {.key_id = victim.region.key.id,
+                        .key_secret = victim.region.key.secret,
+                        .offset = random() % 3 == 0 ? random() : random() % 11'000,
+                        .left = random() % 3 == 0 ? random() : random() % 11'000},
+                .address = random() % 2 == 0 ? random() : reinterpret_cast<std::uintptr_t>(&block),
+                .bytes = random() % 3 == 0 ? random() : random() % 11'000};
+            std::memcpy(slot.body.data(), &head, sizeof head);
+        }
+        const bool sane = random() % 8 != 0;
+        const shm::Head head{.number = number + 1,
+                             .size = static_cast<std::uint16_t>(sane ? random() % 57 : random()),
+                             .kind = static_cast<shm::Kind>(sane ? random() % 4 + 1 : random() % 256),
+                             .flags = static_cast<std::uint8_t>(random())};
+        slot.head.store(head.word());
+    }
+}
+
+}  // namespace
+
+TEST_CASE("nonsense in shared memory ends its link, and no other", "[shm][hostile]") {
+    std::mt19937_64 random(Catch::rngSeed());
+    Victim victim;
+    Stranger good(victim);
+    good.say_hello();
+    victim.poll(300);
+    REQUIRE(victim.up == 1);
+    for (int round = 0; round < 400; ++round) {
+        Stranger bad(victim);
+        bad.say_hello();
+        victim.poll(300);
+        auto& block = *bad.made.block.get();
+        if (round % 4 == 0) {
+            for (auto& word : {&block.side[0].taken, &block.side[1].taken}) word->store(random());
+            block.side[0].sleep.store(static_cast<std::uint32_t>(random()));
+        }
+        for (std::uint32_t written = 0; written < 200; written += 20) {
+            scribble(block, random, victim, written, 20);
+            victim.poll(3);
+        }
+        CHECK(victim.guards_whole());
+    }
+    victim.poll(600);
+    CHECK(victim.up == 401);
+    CHECK(victim.down == 400);
+    const shm::Head head{.number = 1, .size = 5, .kind = shm::Kind::frame};
+    good.made.block.get()->way[0].slot[0].head.store(head.word());
+    victim.poll(1);
+    CHECK(good.made.block.get()->side[1].closed.load() == 0);
+}
+
+TEST_CASE("memory that could be taken away, and other strange things handed over, make no link", "[shm][hostile]") {
+    Victim victim;
+    const FileDescriptor small(::memfd_create("railmux", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    const FileDescriptor unsealed(::memfd_create("railmux", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    REQUIRE(::ftruncate(unsealed.get(), sizeof(shm::Block)) == 0);
+    REQUIRE(::ftruncate(small.get(), 4096) == 0);
+    REQUIRE(::fcntl(small.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0);
+    std::array<int, 2> pipe{};
+    REQUIRE(::pipe(pipe.data()) == 0);
+    const FileDescriptor out(pipe[0]);
+    const FileDescriptor in(pipe[1]);
+    const auto hello = shm::Greeting{.kind = shm::GreetingKind::hello}.encode();
+    const auto reply = shm::Greeting{.kind = shm::GreetingKind::reply}.encode();
+    std::vector<Stranger> strangers;
+    for (int i = 0; i < 8; ++i) strangers.emplace_back(victim);
+    auto& first = strangers.front();
+    strangers[0].say(hello, {});
+    strangers[1].say(hello, {first.made.file.get()});
+    strangers[2].say(hello, {unsealed.get(), first.bell.get()});
+    strangers[3].say(hello, {small.get(), first.bell.get()});
+    strangers[4].say(hello, {first.made.file.get(), in.get()});
+    strangers[5].say(reply, {first.made.file.get(), first.bell.get()});
+    strangers[6].say(std::vector<std::byte>(1500, std::byte{1}), {});
+    strangers[7].say(hello, {in.get(), in.get()});
+    victim.poll(600);
+    CHECK(victim.up == 0);
+    for (auto& stranger : strangers) CHECK(stranger.hear().state == shm::Message::State::hung_up);
+}
+
+TEST_CASE("another version is told so in our own words", "[shm][hostile]") {
+    Victim victim;
+    Stranger other(victim);
+    auto hello = shm::Greeting{.kind = shm::GreetingKind::hello, .version = 7}.encode();
+    other.say(hello, {other.made.file.get(), other.bell.get()});
+    victim.poll(600);
+    auto answer = other.hear();
+    REQUIRE(answer.state == shm::Message::State::arrived);
+    shm::Greeting refusal;
+    REQUIRE(shm::parse(answer.bytes, refusal) == shm::Parsed::complete);
+    CHECK(refusal.kind == shm::GreetingKind::refusal);
+    CHECK(other.hear().state == shm::Message::State::hung_up);
+}
+
+TEST_CASE("the side that connects learns of another version", "[shm][hostile]") {
+    const auto address = shm::NodeAddress::make();
+    const auto listener = shm::listen_at(address.socket_name()).take();
+    Victim victim;
+    const auto link = victim.rail.connect(address.encode(), {});
+    const FileDescriptor socket(::accept(listener.get(), nullptr, nullptr));
+    REQUIRE(shm::send_message(socket, shm::Greeting{.kind = shm::GreetingKind::refusal, .version = 9}.encode(), {}));
+    std::optional<ErrorCode> code;
+    for (int i = 0; i < 600 && !code; ++i) {
+        std::array<Event, 8> events;
+        for (const auto& event : std::span(events).first(victim.rail.poll(events))) {
+            if (event.kind == EventKind::link_down && event.link == link) code = event.code;
+        }
+    }
+    CHECK(code == ErrorCode::wrong_version);
+}
