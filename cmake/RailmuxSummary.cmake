@@ -26,7 +26,7 @@ message(STATUS "  made of          Boost ${Boost_VERSION_STRING}, fmt ${fmt_VERS
 message(STATUS "  transports")
 message(STATUS "    tcp            ${RAILMUX_HAVE_TCP_TEXT} (${RAILMUX_TCP_REASON})")
 message(STATUS "    verbs          ${RAILMUX_HAVE_VERBS_TEXT} (${RAILMUX_VERBS_REASON})")
-message(STATUS "    self, sim      on (need nothing)")
+message(STATUS "    shm, self, sim on (need nothing)")
 message(STATUS "  built")
 message(STATUS "    shared library ${BUILD_SHARED_LIBS_TEXT}")
 message(STATUS "    command        ${RAILMUX_BUILD_TOOLS_TEXT}")

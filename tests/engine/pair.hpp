@@ -20,7 +20,7 @@ namespace railmux::test {
 /// Two rails over loopback, which behave like two networks: frames on them overtake each other.
 inline Config two_rails() {
     Config config;
-    config.set("tcp.interfaces", "127.0.1.1,127.0.1.2").set("rails", "^self").set("policy", "round_robin");
+    config.set("tcp.interfaces", "127.0.1.1,127.0.1.2").set("rails", "tcp:*").set("policy", "round_robin");
     config.set("progress", "poll").set("close.timeout", "500ms");
     return config;
 }

@@ -48,7 +48,7 @@ for rank, table in tables.items():
 here = {0, 1, 2}
 for (rail, peer), row in tables[0]["rows"].items():
     between_hosts = peer not in here
-    assert rail in (("tcp:rail0", "tcp:rail1") if between_hosts else ("tcp:lo", "tcp:rail0", "tcp:rail1")), (rail, peer)
+    assert rail in (("tcp:rail0", "tcp:rail1") if between_hosts else ("shm:node", "tcp:lo", "tcp:rail0", "tcp:rail1")), (rail, peer)
 for peer in range(1, 8):
     there = [row for (rail, other), row in tables[peer]["rows"].items()]
     mine = [row for (rail, other), row in tables[0]["rows"].items() if other == peer]

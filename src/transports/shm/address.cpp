@@ -18,9 +18,9 @@ NodeAddress NodeAddress::make() {
     struct stat users {};
     const bool known = ::stat("/proc/self/ns/user", &users) == 0;
     return {.host = base::host_identity(),
-            .users = known ? users.st_ino : 0,
+            .users = known ? static_cast<std::uint32_t>(users.st_ino) : 0,
             .user = ::geteuid(),
-            .name = base::random_u64()};
+            .name = static_cast<std::uint32_t>(base::random_u64())};
 }
 
 std::vector<std::byte> NodeAddress::encode() const {
@@ -34,9 +34,9 @@ std::optional<NodeAddress> NodeAddress::parse(std::span<const std::byte> bytes) 
     if (in.read<std::uint8_t>() != version) return std::nullopt;
     NodeAddress address;
     address.host = in.read<std::uint64_t>();
-    address.users = in.read<std::uint64_t>();
+    address.users = in.read<std::uint32_t>();
     address.user = in.read<std::uint32_t>();
-    address.name = in.read<std::uint64_t>();
+    address.name = in.read<std::uint32_t>();
     if (!in.done()) return std::nullopt;
     return address;
 }
@@ -50,6 +50,6 @@ Reachability NodeAddress::reach(const NodeAddress& other) const {
     return {Reach::direct, "same node"};
 }
 
-std::string NodeAddress::socket_name() const { return fmt::format("railmux-shm-{:016x}", name); }
+std::string NodeAddress::socket_name() const { return fmt::format("railmux-shm-{:08x}", name); }
 
 }  // namespace railmux::transports::shm

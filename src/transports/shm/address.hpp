@@ -19,10 +19,11 @@
 namespace railmux::transports::shm {
 
 struct NodeAddress {
-    std::uint64_t host = 0;   // base::host_identity: boot and network namespace
-    std::uint64_t users = 0;  // number of the user namespace, in which `user` has its meaning
+    std::uint64_t host = 0;  // base::host_identity: boot and network namespace
+    std::uint32_t users =
+        0;  // number of the user namespace, in which `user` has its meaning; the kernel's have 32 bits
     std::uint32_t user = 0;
-    std::uint64_t name = 0;  // random: of the socket
+    std::uint32_t name = 0;  // random: of the socket
 
     /// Of this process, with a new name. Throws Error(system) without a source of random numbers.
     [[nodiscard]] static NodeAddress make();
