@@ -53,7 +53,8 @@ TEST_CASE("two threads of one node sleep and wake each other", "[engine][shm]") 
     });
     int wrong = 0;
     for (int i = 0; i < rounds; ++i) {
-        const auto out = test::pattern(i % 10 == 0 ? 40'000 : static_cast<std::size_t>(i % 100), static_cast<unsigned>(i));
+        const auto out =
+            test::pattern(i % 10 == 0 ? 40'000 : static_cast<std::size_t>(i % 100), static_cast<unsigned>(i));
         std::vector<std::byte> in(out.size());
         auto request = pair.a.irecv(pair.to_b, 2, in);
         pair.a.send(pair.to_b, 1, out);
