@@ -6,21 +6,21 @@ enter_rig 1gbit
 
 # by_rail RAIL: the bytes that a rail carried in the last run
 by_rail() { sed -n "s/.*\"$1\":\([0-9]*\).*/\1/p" "$work/out"; }
-pings() { run_on "$1" env "${@:2}" "$railmux" pingpong --sizes 8 --iterations 2000 --json || fail "pingpong on $1"; }
+pings() { run_on "$1" env "${@:2}" "$railmux" pingpong --sizes 8 --iterations 500 --json || fail "pingpong on $1"; }
 
 echo "two processes of one host have a link by memory, and talk by it alone where they may; those of two hosts cannot"
 pings "2 A,A"
 [ -n "$(by_rail shm:node)" ] || fail "no link by memory"
 pings "2 A,A" RAILMUX_RAILS=shm:node
-[ "$(by_rail shm:node)" = 32000 ] || fail "not by memory"
+[ "$(by_rail shm:node)" = 8000 ] || fail "not by memory"
 pings "2 A,B"
 [ -z "$(by_rail shm:node)" ] || fail "memory between two hosts"
 pings "2 A,A" RAILMUX_RAILS=^shm:node
 [ -z "$(by_rail shm:node)" ] && [ "$(by_rail tcp:lo)" -gt 0 ] || fail "deselected, and used all the same"
 
 echo "large messages, fetched and copied"
-for bulk in auto fetch copy; do
-    run_on "2 A,A" env RAILMUX_RAILS=shm:node RAILMUX_SHM_BULK=$bulk "$railmux" bandwidth --sizes 48K,4M --iterations 40 \
+for bulk in fetch copy; do
+    run_on "2 A,A" env RAILMUX_RAILS=shm:node RAILMUX_SHM_BULK=$bulk "$railmux" bandwidth --sizes 48K,4M --iterations 10 \
         >"$work/log" || fail "bandwidth, $bulk"
 done
 
