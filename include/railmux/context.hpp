@@ -12,12 +12,15 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <railmux/assessment.hpp>
 #include <railmux/config.hpp>
 #include <railmux/explanation.hpp>
 #include <railmux/message.hpp>
+#include <railmux/one_sided.hpp>
 #include <railmux/request.hpp>
 #include <railmux/stats.hpp>
 
@@ -90,6 +93,74 @@ public:
     /// Cancels a receive that has not matched: true, and it completes as cancelled. False when it is too late.
     bool cancel(Request& request);
 
+    // --- One-sided (docs/onesided.md) --------------------------------------------------------------------------------
+
+    /// Lets peers reach `memory`. Throws Error(invalid_argument) when it is empty or `rights` are none.
+    [[nodiscard]] MemoryRegion register_memory(std::span<std::byte> memory, Rights rights = Rights::read_write);
+
+    /// Starts writing into, or reading from, a peer's memory. What lies outside the region, or is not allowed, fails as
+    /// access_denied and touches nothing. Puts and gets are in no order among each other until flushed. Buffers must stay
+    /// as they are until the request ends.
+    [[nodiscard]] Request iput(Peer to, const RemotePlace& place, ConstBuffer data, const PutOptions& options = {},
+                               Completion done = {});
+    [[nodiscard]] Request iput(Peer to, const RemotePlace& place, std::span<const ConstBuffer> gather,
+                               const PutOptions& options = {}, Completion done = {});
+    [[nodiscard]] Request iget(Peer from, const RemotePlace& place, MutableBuffer buffer, Completion done = {});
+    [[nodiscard]] Request iget(Peer from, const RemotePlace& place, std::span<const MutableBuffer> scatter,
+                               Completion done = {});
+
+    /// Starts an atomic operation; `before` receives what was there. Those of one process on one peer are applied in the
+    /// order of the calls, each exactly once. A place that is not aligned fails as invalid_argument.
+    template <AtomicWord T>
+    [[nodiscard]] Request ifetch_add(Peer at, const RemotePlace& place, std::type_identity_t<T> operand, T& before,
+                                     Completion done = {}) {
+        return atomic(at, place, {AtomicOp::fetch_add, sizeof(T), bits(operand), 0, &before}, std::move(done));
+    }
+    template <AtomicWord T>
+    [[nodiscard]] Request iswap(Peer at, const RemotePlace& place, std::type_identity_t<T> value, T& before,
+                                Completion done = {}) {
+        return atomic(at, place, {AtomicOp::swap, sizeof(T), bits(value), 0, &before}, std::move(done));
+    }
+    /// Stores `desired` if `expected` is there.
+    template <AtomicWord T>
+    [[nodiscard]] Request icompare_swap(Peer at, const RemotePlace& place, std::type_identity_t<T> expected,
+                                        std::type_identity_t<T> desired, T& before, Completion done = {}) {
+        return atomic(at, place, {AtomicOp::compare_swap, sizeof(T), bits(desired), bits(expected), &before},
+                      std::move(done));
+    }
+
+    /// Ends when all one-sided operations towards the peer (or all peers) that were started before are over there: their
+    /// bytes are in place. Its status is the first error of puts whose own requests had ended before it was known.
+    [[nodiscard]] Request iflush(Peer to, Completion done = {});
+    [[nodiscard]] Request iflush(Completion done = {});
+
+    /// Ends when `count` notified puts have arrived in the region, ever; cancelled when it is destroyed.
+    [[nodiscard]] Request inotified(const MemoryRegion& region, std::uint64_t count, Completion done = {});
+
+    /// Blocking forms: the bytes are in place when they return. They throw Error when the operation failed.
+    void put(Peer to, const RemotePlace& place, ConstBuffer data);
+    void get(Peer from, const RemotePlace& place, MutableBuffer buffer);
+    template <AtomicWord T>
+    T fetch_add(Peer at, const RemotePlace& place, T operand) {
+        T before{};
+        finish(ifetch_add(at, place, operand, before), "atomic at");
+        return before;
+    }
+    template <AtomicWord T>
+    T swap(Peer at, const RemotePlace& place, T value) {
+        T before{};
+        finish(iswap(at, place, value, before), "atomic at");
+        return before;
+    }
+    template <AtomicWord T>
+    T compare_swap(Peer at, const RemotePlace& place, T expected, std::type_identity_t<T> desired) {
+        T before{};
+        finish(icompare_swap(at, place, expected, desired, before), "atomic at");
+        return before;
+    }
+    void flush(Peer to);
+    void flush();
+
     // --- Completion --------------------------------------------------------------------------------------------------
 
     /// Waits for the end of the request and takes its result.
@@ -107,7 +178,8 @@ public:
 
     /// Moves everything on that can be moved on; returns whether anything happened.
     bool progress();
-    /// Waits until everything sent has been received by its peer. False when the time is over.
+    /// Waits until everything sent has been received by its peer, and every one-sided operation is over. False when the
+    /// time is over.
     bool flush(std::chrono::nanoseconds timeout);
 
     // --- Models ------------------------------------------------------------------------------------------------------
@@ -137,6 +209,14 @@ public:
     [[nodiscard]] std::string report() const;
 
 private:
+    using AtomicOp = messaging::AtomicOp;
+    template <AtomicWord T>
+    [[nodiscard]] static constexpr std::uint64_t bits(T value) noexcept {
+        return static_cast<std::uint64_t>(value);
+    }
+    [[nodiscard]] Request atomic(Peer at, const RemotePlace& place, const messaging::AtomicCall& what, Completion done);
+    void finish(Request request, std::string_view what);
+
     std::unique_ptr<messaging::Engine> engine_;
 };
 

@@ -1,7 +1,7 @@
 // The public API: each call passes to the engine.
 #include <railmux/context.hpp>
 
-#include <array>
+#include <algorithm>
 
 #include "messaging/engine.hpp"
 
@@ -78,6 +78,42 @@ Status Context::recv(Message&& message, MutableBuffer buffer) {
 std::optional<Status> Context::probe(Peer from, TagMatch match) { return engine_->probe(from, match); }
 std::optional<Message> Context::mprobe(Peer from, TagMatch match) { return engine_->mprobe(from, match); }
 bool Context::cancel(Request& request) { return engine_->cancel(request); }
+
+MemoryRegion Context::register_memory(std::span<std::byte> memory, Rights rights) {
+    return engine_->register_memory(memory, rights);
+}
+Request Context::iput(Peer to, const RemotePlace& place, ConstBuffer data, const PutOptions& options, Completion done) {
+    return engine_->iput(to, place, {&data, 1}, options, std::move(done));
+}
+Request Context::iput(Peer to, const RemotePlace& place, std::span<const ConstBuffer> gather, const PutOptions& options,
+                      Completion done) {
+    return engine_->iput(to, place, gather, options, std::move(done));
+}
+Request Context::iget(Peer from, const RemotePlace& place, MutableBuffer buffer, Completion done) {
+    return engine_->iget(from, place, {&buffer, 1}, std::move(done));
+}
+Request Context::iget(Peer from, const RemotePlace& place, std::span<const MutableBuffer> scatter, Completion done) {
+    return engine_->iget(from, place, scatter, std::move(done));
+}
+Request Context::atomic(Peer at, const RemotePlace& place, const messaging::AtomicCall& what, Completion done) {
+    return engine_->atomic(at, place, what, std::move(done));
+}
+Request Context::iflush(Peer to, Completion done) { return engine_->iflush(to, std::move(done)); }
+Request Context::iflush(Completion done) { return engine_->iflush(std::move(done)); }
+Request Context::inotified(const MemoryRegion& region, std::uint64_t count, Completion done) {
+    return engine_->inotified(region, count, std::move(done));
+}
+
+void Context::finish(Request request, std::string_view what) { throw_if_failed(wait(request), what, *engine_); }
+void Context::put(Peer to, const RemotePlace& place, ConstBuffer data) {
+    finish(iput(to, place, data, {.end = PutEnd::remote}), "put to");
+}
+void Context::get(Peer from, const RemotePlace& place, MutableBuffer buffer) {
+    finish(iget(from, place, buffer), "get from");
+}
+void Context::flush(Peer to) { finish(iflush(to), "flush of"); }
+void Context::flush() { finish(iflush(), "flush of"); }
+
 Status Context::wait(Request& request) { return engine_->wait(request); }
 std::optional<Status> Context::test(Request& request) { return engine_->test(request); }
 Context::Ended Context::wait_any(std::span<Request> requests) { return engine_->wait_any(requests); }
@@ -109,6 +145,34 @@ Request& Request::operator=(Request&& other) noexcept {
 
 Request::~Request() {
     if (engine_ != nullptr) engine_->detach(slot_);
+}
+
+MemoryRegion& MemoryRegion::operator=(MemoryRegion&& other) noexcept {
+    if (this != &other) {
+        if (engine_ != nullptr) engine_->withdraw(slot_);
+        engine_ = std::exchange(other.engine_, nullptr);
+        slot_ = other.slot_;
+    }
+    return *this;
+}
+
+MemoryRegion::~MemoryRegion() {
+    if (engine_ != nullptr) engine_->withdraw(slot_);
+}
+
+RemoteKey MemoryRegion::key() const { return engine_->region_key(slot_); }
+std::span<std::byte> MemoryRegion::memory() const { return engine_->region_memory(slot_); }
+std::uint64_t MemoryRegion::notified() const { return engine_->region_notified(slot_); }
+
+RemoteKey RemoteKey::from(std::span<const std::byte> bytes) {
+    if (bytes.size() != size) {
+        throw Error(ErrorCode::invalid_argument,
+                    fmt::format("a remote key has {} bytes, not {}", RemoteKey::size, bytes.size()),
+                    "carry over all that RemoteKey::bytes() gives, and nothing else");
+    }
+    RemoteKey key;
+    std::ranges::copy(bytes, key.bytes_.begin());
+    return key;
 }
 
 Message& Message::operator=(Message&& other) noexcept {

@@ -44,6 +44,13 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
     return options;
 }
 
+Origin::Options origin_options(const Config& config) {
+    Origin::Options options;
+    options.small_max = config.number("eager.max");
+    options.window = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit);
+    return options;
+}
+
 Sender::Options sender_options(const Config& config) {
     Sender::Options options;
     options.eager_max = config.number("eager.max");
@@ -67,8 +74,12 @@ Engine::Engine(const Config& config, Parts parts)
                 base::Selector::parse(config.text("rails")), log_),
       policy_(sched::make_policy(config.text("policy"), rail_set_.size())),
       rails_(manager_options(config, membership_, clock_), rail_set_, *policy_, *this, log_),
-      sender_(sender_options(config), operations_, rails_),
-      receiver_(operations_, rails_) {
+      bulk_out_(rails_),
+      bulk_in_(rails_),
+      sender_(sender_options(config), operations_, rails_, bulk_out_),
+      receiver_(operations_, rails_, bulk_in_),
+      origin_(origin_options(config), operations_, rails_, bulk_out_, bulk_in_),
+      target_(operations_, rails_, bulk_out_, bulk_in_) {
     now_ = now();
     for (const auto& warning : config_.warnings()) log_.warning("{}", warning);
     // In a job a peer's number is its rank; outside, peer 0 is this process itself.
@@ -98,13 +109,17 @@ std::uint32_t Engine::known_peer(Peer peer) {
     return peer.index();
 }
 
+void Engine::add_source(Operation& operation, std::span<const ConstBuffer> gather) {
+    for (const auto part : gather) {  // const_cast: a segment is written to only where it receives
+        operation.add({const_cast<std::byte*>(part.data()), part.size(), 0});
+    }
+}
+
 Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion&& done) {
     const Lock lock(*this);
     const auto peer = known_peer(to);
     Operation& operation = operations_.begin(false, std::move(done));
-    for (const auto part : gather) {  // const_cast: a segment is written to only where it receives
-        operation.add({const_cast<std::byte*>(part.data()), part.size(), 0});
-    }
+    add_source(operation, gather);
     operation.peer = peer;
     operation.tag = tag;
     const auto slot = operation.index;
@@ -205,29 +220,55 @@ bool Engine::on_frame(std::uint32_t peer, const rails::FrameHeader& header, std:
     switch (header.type) {
         case rails::FrameType::eager: return receiver_.on_eager(peer, body, now_);
         case rails::FrameType::rts: return receiver_.on_rts(peer, body, now_);
-        case rails::FrameType::cts: return sender_.clear_to_send(peer, body, now_);
-        case rails::FrameType::fin: return receiver_.on_fin(peer, body);
+        case rails::FrameType::cts: return bulk_out_.on_cts(peer, body, now_);
+        case rails::FrameType::fin: return bulk_in_.on_fin(peer, body);
+        case rails::FrameType::put: return target_.on_put(peer, body);
+        case rails::FrameType::get: return target_.on_get(peer, body, now_);
+        case rails::FrameType::atomic: return target_.on_atomic(peer, body);
+        case rails::FrameType::put_request: return target_.on_put_request(peer, body, now_);
+        case rails::FrameType::get_request: return target_.on_get_request(peer, body, now_);
+        case rails::FrameType::got: return origin_.on_got(peer, body, now_);
+        case rails::FrameType::results: return origin_.on_results(peer, body, now_);
         default: return false;
     }
 }
 
-void Engine::on_released(std::uint32_t, const rails::Frame& frame) { sender_.bulk_released(frame); }
+void Engine::on_released(std::uint32_t, const rails::Frame& frame) { bulk_out_.released(frame); }
 
-void Engine::on_sendable(std::uint32_t peer) { sender_.resume(peer, now_); }
+void Engine::on_sendable(std::uint32_t peer) {
+    sender_.resume(peer, now_);
+    origin_.resume(peer, now_);
+}
 
 rails::Frame* Engine::next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, std::uint64_t most) {
-    return sender_.next_bulk(peer, rail, remote_rail, most);
+    return bulk_out_.next(peer, rail, remote_rail, most);
 }
 
 std::uint64_t Engine::bulk_left(std::uint32_t peer, std::uint8_t remote_rail) {
-    return sender_.bulk_left(peer, remote_rail);
+    return bulk_out_.left(peer, remote_rail);
 }
 
-void Engine::on_link_lost(std::uint32_t peer, std::uint32_t rail) { sender_.link_lost(peer, rail, now_); }
+bool Engine::busy(std::uint32_t peer) const noexcept {
+    return sender_.busy(peer) || bulk_out_.busy(peer) || origin_.busy(peer);
+}
+
+void Engine::on_link_lost(std::uint32_t peer, std::uint32_t rail) {
+    if (!busy(peer)) return;
+    bulk_out_.link_lost(peer, rail);
+    if (rails_.connected(peer)) {
+        rails_.offer_bulk(peer, now_);
+    } else {
+        rails_.want(peer, now_);
+    }
+}
 
 void Engine::on_peer_gone(std::uint32_t peer, ErrorCode code) {
+    bulk_out_.peer_gone(peer, code);
+    bulk_in_.peer_gone(peer, code);
     sender_.peer_gone(peer, code);
     receiver_.peer_gone(peer, code);
+    origin_.peer_gone(peer, code);
+    target_.peer_gone(peer);
 }
 
 void Engine::on_address_wanted(std::uint32_t peer) {

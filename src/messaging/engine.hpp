@@ -2,6 +2,7 @@
 //
 //   isend -> Sender -> RailManager::send -> ... -> a rail          (sender.hpp, rail_manager.hpp)
 //   a rail -> RailManager::poll -> on_frame -> Receiver -> the operation is over
+//   iput, iget, ... -> Origin -> RailManager::send ...       ... on_frame -> Target -> answers -> Origin
 //
 // Threads: with thread level `multiple` every public member takes the lock; otherwise calls must not overlap. Whoever
 // waits progresses; of several waiting threads one progresses and the others wait for it (waiting.cpp).
@@ -23,7 +24,11 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "messaging/bulk_in.hpp"
+#include "messaging/bulk_out.hpp"
 #include "messaging/membership.hpp"
+#include "messaging/one_sided_origin.hpp"
+#include "messaging/one_sided_target.hpp"
 #include "messaging/operation.hpp"
 #include "messaging/receiver.hpp"
 #include "messaging/sender.hpp"
@@ -69,6 +74,21 @@ public:
     bool cancel(Request& request);
     void detach(std::uint32_t slot) noexcept;
     void drop(void* message) noexcept;
+
+    // --- One-sided (one_sided.cpp) -----------------------------------------------------------------------------------
+    [[nodiscard]] MemoryRegion register_memory(std::span<std::byte> memory, Rights rights);
+    [[nodiscard]] RemoteKey region_key(std::uint32_t region);
+    [[nodiscard]] std::span<std::byte> region_memory(std::uint32_t region);
+    [[nodiscard]] std::uint64_t region_notified(std::uint32_t region);
+    void withdraw(std::uint32_t region) noexcept;
+    [[nodiscard]] Request inotified(const MemoryRegion& region, std::uint64_t count, Completion&& done);
+    [[nodiscard]] Request iput(Peer to, const RemotePlace& place, std::span<const ConstBuffer> gather,
+                               const PutOptions& options, Completion&& done);
+    [[nodiscard]] Request iget(Peer from, const RemotePlace& place, std::span<const MutableBuffer> scatter,
+                               Completion&& done);
+    [[nodiscard]] Request atomic(Peer at, const RemotePlace& place, const AtomicCall& call, Completion&& done);
+    [[nodiscard]] Request iflush(Peer to, Completion&& done);
+    [[nodiscard]] Request iflush(Completion&& done);
 
     // --- Completion (waiting.cpp) ------------------------------------------------------------------------------------
     Status wait(Request& request);
@@ -135,6 +155,9 @@ private:
     [[nodiscard]] base::Nanoseconds now() const noexcept { return clock_(); }
     [[nodiscard]] Operation& operation_of(const Request& request);
     [[nodiscard]] std::uint32_t known_peer(Peer peer);
+    static void add_source(Operation& operation, std::span<const ConstBuffer> gather);
+    [[nodiscard]] Request start(Access& access, const Operation& operation);
+    [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
     void flush_burst(std::size_t bytes);
     void flush_deferred();
     bool pass(base::Nanoseconds now);
@@ -161,8 +184,12 @@ private:
     std::unique_ptr<sched::Policy> policy_;
     Operations operations_;
     rails::RailManager rails_;
+    BulkOut bulk_out_;
+    BulkIn bulk_in_;
     Sender sender_;
     Receiver receiver_;
+    Origin origin_;
+    Target target_;
     std::vector<std::uint32_t> knocked_;  // peers for accept()
 
     base::Nanoseconds now_ = 0;  // of the pass under way, for what the rails call back

@@ -5,10 +5,6 @@
 
 namespace railmux::messaging {
 
-using rails::Frame;
-using rails::FrameHeader;
-using rails::FrameType;
-
 namespace {
 
 /// The outcome of receiving a message of `status.message` bytes into `room` bytes.
@@ -20,7 +16,8 @@ Status received(Status status, std::size_t room) noexcept {
 
 }  // namespace
 
-Receiver::Receiver(Operations& operations, rails::RailManager& rails) : operations_(operations), rails_(rails) {}
+Receiver::Receiver(Operations& operations, rails::RailManager& rails, BulkIn& bulk)
+    : operations_(operations), rails_(rails), bulk_(bulk) {}
 
 // --- What the application asks for -----------------------------------------------------------------------------------
 
@@ -73,7 +70,7 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
 void Receiver::drop(Arrived& message, base::Nanoseconds now) {
     if (message.left_behind && !message.broken) {
         rails_.consumed(message.peer, rts_credit, now);
-        send_cts(message.peer, {.sender = message.sender, .receiver = {}, .bytes = 0}, now);
+        bulk_.answer(message.peer, message.sender, std::nullopt, 0, now);
     } else if (!message.left_behind) {
         rails_.consumed(message.peer, credit_of(message.bytes), now);
     }
@@ -144,72 +141,26 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
 
 void Receiver::answer_rts(Operation& operation, const Status& message, Handle sender, base::Nanoseconds now) {
     const auto peer = message.peer.index();
-    auto status = received(message, operation.bytes);
+    const auto status = received(message, operation.bytes);
     if (status.bytes == 0) {
-        send_cts(peer, {.sender = sender, .receiver = {}, .bytes = 0}, now);
+        bulk_.answer(peer, sender, std::nullopt, 0, now);
         operations_.finish(operation, status);
         return;
     }
-    Incoming& incoming = incoming_.take();
-    incoming.peer = peer;
-    incoming.operation = &operation;
-    incoming.status = status;
-    incoming.wanted = status.bytes;
-    incoming.received = 0;
-    std::byte* place = operation.piece.data;
-    if (operation.buffer().size() > 1) {
-        incoming.bounce = std::make_unique_for_overwrite<std::byte[]>(status.bytes);
-        place = incoming.bounce.get();
-    }
-    rails_.open_regions({place, status.bytes}, incoming.regions);
-    keys_.clear();
-    for (const auto& open : incoming.regions) {
-        keys_.push_back({static_cast<std::uint8_t>(open.rail), open.region.key});
-    }
-    if (keys_.empty()) {
-        send_cts(peer, {.sender = sender, .receiver = {}, .bytes = 0}, now);
-        finish(incoming, ErrorCode::out_of_memory);
-        return;
-    }
-    send_cts(peer, {.sender = sender, .receiver = handle_of(incoming), .bytes = incoming.wanted}, now);
+    operation.status = status;  // what it will be if all goes well
+    const auto opened = bulk_.open(
+        {.peer = peer, .pieces = operation.buffer(), .bytes = status.bytes, .owner = this, .cookie = operation.index});
+    bulk_.answer(peer, sender, opened, status.bytes, now);
+    if (!opened) bulk_received(operation.index, ErrorCode::out_of_memory);
 }
 
-void Receiver::send_cts(std::uint32_t peer, const CtsBody& body, base::Nanoseconds now) {
-    const auto keys =
-        body.bytes == 0 ? std::span<const rails::BulkTarget::Key>{} : std::span<const rails::BulkTarget::Key>(keys_);
-    const auto bytes = FrameHeader::size + CtsBody::size + keys.size() * CtsBody::key_size;
-    Frame* frame = rails_.pool().take(bytes);
-    frame->type = FrameType::cts;
-    frame->bytes = static_cast<std::uint32_t>(bytes);
-    write_cts(frame->data() + FrameHeader::size, body, keys);
-    rails_.send(peer, frame, now);
-}
-
-bool Receiver::on_fin(std::uint32_t peer, std::span<const std::byte> body) {
-    const auto fin = parse_fin(body);
-    if (!fin) return false;
-    Incoming* incoming = incoming_.find(fin->receiver);
-    if (incoming == nullptr || incoming->peer != peer || fin->offset > incoming->wanted ||
-        fin->bytes > incoming->wanted - fin->offset || fin->bytes > incoming->wanted - incoming->received) {
-        return false;
-    }
-    incoming->received += fin->bytes;
-    if (incoming->received == incoming->wanted) finish(*incoming, incoming->status.code);
-    return true;
-}
-
-void Receiver::finish(Incoming& incoming, ErrorCode code) {
-    rails_.close_regions(incoming.regions);
-    Operation& operation = *incoming.operation;
-    auto status = incoming.status;
-    status.code = code;
-    if (code != ErrorCode::ok && code != ErrorCode::truncated) {
+void Receiver::bulk_received(std::uint64_t index, ErrorCode code) {
+    Operation& operation = operations_.at(static_cast<std::uint32_t>(index));
+    auto status = operation.status;
+    if (code != ErrorCode::ok) {
+        status.code = code;
         status.bytes = 0;
-    } else if (incoming.bounce != nullptr) {
-        scatter(operation.buffer(), 0, {incoming.bounce.get(), status.bytes});
     }
-    incoming.bounce.reset();
-    incoming_.give(incoming);
     operations_.finish(operation, status);
 }
 
@@ -217,9 +168,6 @@ void Receiver::peer_gone(std::uint32_t peer, ErrorCode code) {
     while (Posted* posted = matcher_.withdraw_any_of(peer)) {
         operations_.finish(*posted->operation, {.code = code, .peer = Peer::from_index(peer), .tag = posted->tag});
     }
-    incoming_.for_each([&](Incoming& incoming) {
-        if (incoming.peer == peer) finish(incoming, code);
-    });
     arrived_.for_each([&](Arrived& message) {
         if (message.peer == peer && message.left_behind) message.broken = true;
     });

@@ -2,14 +2,12 @@
 // for, and its end noticed.
 //
 // Threads: one engine at a time.
-// Lifetime: owned by the engine; refers to its operations and the rail manager.
+// Lifetime: owned by the engine; refers to its operations, the rail manager and bulk.
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <optional>
-#include <vector>
 
+#include "messaging/bulk_in.hpp"
 #include "messaging/matcher.hpp"
 #include "messaging/operation.hpp"
 #include "messaging/slot_table.hpp"
@@ -35,9 +33,9 @@ struct Arrived : Unexpected {
     }
 };
 
-class Receiver {
+class Receiver final : private BulkIn::Owner {
 public:
-    Receiver(Operations& operations, rails::RailManager& rails);
+    Receiver(Operations& operations, rails::RailManager& rails, BulkIn& bulk);
 
     /// Receives the first message that fits, now or when it comes. The operation's posted peer, tag and mask are set.
     void start(Operation& operation, base::Nanoseconds now);
@@ -53,39 +51,21 @@ public:
     // Frames; false when one breaks the protocol.
     [[nodiscard]] bool on_eager(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
-    [[nodiscard]] bool on_fin(std::uint32_t peer, std::span<const std::byte> body);
 
     void peer_gone(std::uint32_t peer, ErrorCode code);
 
 private:
-    /// A message received by rendezvous.
-    struct Incoming {
-        std::uint32_t index = 0;
-        std::uint32_t generation = 0;
-        bool used = false;
-
-        std::uint32_t peer = 0;
-        Operation* operation = nullptr;
-        Status status;
-        std::uint64_t wanted = 0;
-        std::uint64_t received = 0;
-        std::vector<rails::RailManager::OpenRegion> regions;
-        std::unique_ptr<std::byte[]> bounce;  // for a scatter list, which a region cannot express
-    };
-
     void deliver(Operation& operation, Status status, std::span<const std::byte> payload);
     void answer_rts(Operation& operation, const Status& message, Handle sender, base::Nanoseconds now);
-    void send_cts(std::uint32_t peer, const CtsBody& body, base::Nanoseconds now);
-    void finish(Incoming& incoming, ErrorCode code);
+    void bulk_received(std::uint64_t operation, ErrorCode code) override;
     void free(Arrived& message) noexcept;
     [[nodiscard]] Operation* match(std::uint32_t peer, Tag tag) noexcept;
 
     Operations& operations_;
     rails::RailManager& rails_;
+    BulkIn& bulk_;
     Matcher matcher_;
     SlotTable<Arrived> arrived_;
-    SlotTable<Incoming> incoming_;
-    std::vector<rails::BulkTarget::Key> keys_;  // scratch
 };
 
 }  // namespace railmux::messaging

@@ -22,6 +22,7 @@ bool Engine::pass(base::Nanoseconds now) {
     unlooked_bytes_ = 0;
     flush_deferred();  // the rest of a burst leaves before anything is looked for
     bool any = rails_.poll(now);
+    if (target_.answer(now_)) rails_.flush(now_);
     if (operations_.run_callbacks()) {
         any = true;
         rails_.flush(now);
@@ -153,7 +154,7 @@ bool Engine::progress() {
 
 bool Engine::everything_sent() {
     for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
-        if (!rails_.peers()[peer].left && (sender_.busy(peer) || !rails_.idle(peer))) return false;
+        if (!rails_.peers()[peer].left && (busy(peer) || !rails_.idle(peer))) return false;
     }
     return true;
 }
@@ -186,7 +187,7 @@ void Engine::leave() {
     const auto limit = std::chrono::nanoseconds(config_.number("close.timeout"));
     if (!flush(limit)) {
         for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
-            if (rails_.peers()[peer].left || (!sender_.busy(peer) && rails_.idle(peer))) continue;
+            if (rails_.peers()[peer].left || (!busy(peer) && rails_.idle(peer))) continue;
             log_.warning("closed before everything sent to {} had arrived; raise close.timeout if it is only busy",
                          rails_.peers().name(peer));
         }

@@ -4,8 +4,6 @@
 
 namespace railmux::messaging {
 
-namespace {
-
 Handle read_handle(base::Reader& in) noexcept {
     Handle handle;
     handle.index = in.read<std::uint32_t>();
@@ -18,7 +16,32 @@ void store_handle(std::byte* to, Handle handle) noexcept {
     base::store(to + 4, handle.generation);
 }
 
-}  // namespace
+bool read_keys(base::Reader& in, std::vector<rails::BulkTarget::Key>& keys) {
+    const auto count = in.read<std::uint64_t>();
+    if (!in.ok() || count > rails::max_rails || in.left() != count * bulk_key_size) return false;
+    keys.clear();
+    for (std::uint64_t i = 0; i < count; ++i) {
+        rails::BulkTarget::Key entry;
+        const auto rail = in.read<std::uint64_t>();
+        if (rail >= rails::max_rails) return false;
+        entry.rail = static_cast<std::uint8_t>(rail);
+        entry.key.id = in.read<std::uint64_t>();
+        entry.key.secret = in.read<std::uint64_t>();
+        keys.push_back(entry);
+    }
+    return true;
+}
+
+void store_keys(std::byte* to, std::span<const rails::BulkTarget::Key> keys) noexcept {
+    base::store(to, std::uint64_t{keys.size()});
+    to += 8;
+    for (const auto& entry : keys) {
+        base::store(to, std::uint64_t{entry.rail});
+        base::store(to + 8, entry.key.id);
+        base::store(to + 16, entry.key.secret);
+        to += bulk_key_size;
+    }
+}
 
 std::optional<EagerBody> parse_eager(std::span<const std::byte> body) noexcept {
     if (body.size() < EagerBody::size) return std::nullopt;
@@ -41,18 +64,7 @@ std::optional<CtsBody> parse_cts(std::span<const std::byte> body, std::vector<ra
     cts.sender = read_handle(in);
     cts.receiver = read_handle(in);
     cts.bytes = in.read<std::uint64_t>();
-    const auto count = in.read<std::uint64_t>();
-    if (!in.ok() || count > rails::max_rails || in.left() != count * CtsBody::key_size) return std::nullopt;
-    keys.clear();
-    for (std::uint64_t i = 0; i < count; ++i) {
-        rails::BulkTarget::Key entry;
-        const auto rail = in.read<std::uint64_t>();
-        if (rail >= rails::max_rails) return std::nullopt;
-        entry.rail = static_cast<std::uint8_t>(rail);
-        entry.key.id = in.read<std::uint64_t>();
-        entry.key.secret = in.read<std::uint64_t>();
-        keys.push_back(entry);
-    }
+    if (!read_keys(in, keys)) return std::nullopt;
     return cts;
 }
 
@@ -76,14 +88,7 @@ void write_cts(std::byte* to, const CtsBody& body, std::span<const rails::BulkTa
     store_handle(to, body.sender);
     store_handle(to + 8, body.receiver);
     base::store(to + 16, body.bytes);
-    base::store(to + 24, std::uint64_t{keys.size()});
-    to += CtsBody::size;
-    for (const auto& entry : keys) {
-        base::store(to, std::uint64_t{entry.rail});
-        base::store(to + 8, entry.key.id);
-        base::store(to + 16, entry.key.secret);
-        to += CtsBody::key_size;
-    }
+    store_keys(to + 24, keys);
 }
 
 void write_fin(std::byte* to, const FinBody& body) noexcept {

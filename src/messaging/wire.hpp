@@ -39,7 +39,6 @@ struct RtsBody {
 /// cts: handle of the sender, handle of the receiver, u64 bytes wanted, u64 count, count x {u64 rail, u64 id, u64 secret}.
 struct CtsBody {
     static constexpr std::size_t size = 32;
-    static constexpr std::size_t key_size = 24;
     Handle sender;
     Handle receiver;
     std::uint64_t bytes = 0;
@@ -53,6 +52,14 @@ struct FinBody {
     std::uint64_t bytes = 0;
 };
 
+[[nodiscard]] Handle read_handle(base::Reader& in) noexcept;
+void store_handle(std::byte* to, Handle handle) noexcept;
+/// A count and so many keys, which must be all that is left. False when malformed.
+[[nodiscard]] bool read_keys(base::Reader& in, std::vector<rails::BulkTarget::Key>& keys);
+void store_keys(std::byte* to, std::span<const rails::BulkTarget::Key> keys) noexcept;
+/// Bytes of a key in a list; the list begins with 8 more.
+inline constexpr std::size_t bulk_key_size = 24;
+
 [[nodiscard]] std::optional<EagerBody> parse_eager(std::span<const std::byte> body) noexcept;
 [[nodiscard]] std::optional<RtsBody> parse_rts(std::span<const std::byte> body) noexcept;
 /// Puts the keys into `keys`, whose old content goes.
@@ -63,6 +70,9 @@ struct FinBody {
 void write_rts(std::byte* to, const RtsBody& body) noexcept;
 void write_cts(std::byte* to, const CtsBody& body, std::span<const rails::BulkTarget::Key> keys) noexcept;
 void write_fin(std::byte* to, const FinBody& body) noexcept;
+
+/// The largest payload in a frame: `eager.max` can be no more.
+inline constexpr std::size_t largest_small = std::size_t{48} * 1024;
 
 /// Credit is counted in units of 64 bytes: one for the message itself, the others for its payload. That is about what an
 /// unexpected message costs the receiver to keep.

@@ -16,7 +16,14 @@ bool known(FrameType type) noexcept {
         case FrameType::eager:
         case FrameType::rts:
         case FrameType::cts:
-        case FrameType::fin: return true;
+        case FrameType::fin:
+        case FrameType::put:
+        case FrameType::get:
+        case FrameType::atomic:
+        case FrameType::put_request:
+        case FrameType::get_request:
+        case FrameType::got:
+        case FrameType::results: return true;
     }
     return false;
 }

@@ -36,7 +36,15 @@ enum class FrameType : std::uint8_t {
     eager = 16,       // message with its payload
     rts = 17,         // "ready to send": the header of a message whose payload stays behind
     cts = 18,         // "clear to send": where the payload may be put
-    fin = 19,         // closes one put of a rendezvous
+    fin = 19,         // closes one put of bulk
+    // One-sided operations (messaging/one_sided_wire.hpp): what is asked, and the answers.
+    put = 32,
+    get = 33,
+    atomic = 34,
+    put_request = 35,  // large: cts and fins follow
+    get_request = 36,  // large: fins answer it
+    got = 37,
+    results = 38,
 };
 
 namespace frame_flag {

@@ -155,6 +155,11 @@ void RailManager::forgo(std::uint32_t peer, const Error& cause, base::Nanosecond
     fail(peer, cause.code(), now);
 }
 
+void RailManager::give_up(std::uint32_t peer, std::string_view cause, base::Nanoseconds now) {
+    talk_to(peer).causes += fmt::format("{}\n", cause);
+    fail(peer, ErrorCode::peer_lost, now);
+}
+
 void RailManager::fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds) {
     auto& known = peers_[peer];
     known.failed = code;

@@ -97,6 +97,8 @@ public:
     void want(std::uint32_t peer, base::Nanoseconds now);
     /// Fails what waits for a link to the peer: it is known why there can be none.
     void forgo(std::uint32_t peer, const Error& cause, base::Nanoseconds now);
+    /// Ends the session with the peer as lost.
+    void give_up(std::uint32_t peer, std::string_view cause, base::Nanoseconds now);
     /// Whatever came before `now` would have woken the caller, who slept until then.
     void watched_until(base::Nanoseconds now) noexcept { quiet_ = looked_ = round_begun_ = now; }
     /// Whether a message may go to the peer now.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bootstrap/channel.hpp"
+#include "messaging/one_sided_wire.hpp"
 #include "messaging/wire.hpp"
 #include "rails/handshake.hpp"
 #include "rails/process_address.hpp"
@@ -67,7 +68,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
     std::vector<rails::BulkTarget::Key> keys;
     const auto key = rails::make_job_key("job", "key");
-    switch (data[0] % 12) {
+    switch (data[0] % 19) {
         case 0: drive_session(bytes); break;
         case 1: check(rails::judge_hello(key, bytes, 1) != rails::Verdict::accepted); break;
         case 2: (void)rails::parse_reply(bytes); break;
@@ -95,6 +96,28 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         }
         case 10: drive_channel(bootstrap::Channel::Role::server, bytes); break;
         case 11: drive_channel(bootstrap::Channel::Role::client, bytes); break;
+        case 12: {
+            const auto put = messaging::parse_put(bytes);
+            if (put) check(put->payload.size() + messaging::PutBody::size == bytes.size());
+            break;
+        }
+        case 13: (void)messaging::parse_get(bytes); break;
+        case 14:
+            if (const auto atomic = messaging::parse_atomic(bytes)) check(atomic->width == 4 || atomic->width == 8);
+            break;
+        case 15: (void)messaging::parse_put_request(bytes); break;
+        case 16: (void)messaging::parse_get_request(bytes, keys); break;
+        case 17: {
+            const auto got = messaging::parse_got(bytes);
+            if (got) check(got->payload.size() + messaging::GotBody::size == bytes.size());
+            break;
+        }
+        case 18: {
+            auto rest = bytes;
+            while (messaging::take_result(rest))
+                check(rest.size() % messaging::Result::size == bytes.size() % messaging::Result::size);
+            break;
+        }
         default: break;
     }
     return 0;

@@ -54,18 +54,18 @@ RAILMUX_JOB_KEY=wrong refuses 1 "127.0.0.1:$port refused: the job keys differ" "
 listener_says "the job keys differ; give both sides the same job.key (RAILMUX_JOB_KEY)"
 
 # The version differs in one place at a time, as a release that changes just that would have it.
-for place in door:"it speaks version 2 of the railmux start-up protocol, this is version 1" \
-    contact:"it speaks wire version 2, this is version 1" \
-    stream:"it speaks version 2 of the railmux stream, this is version 1" \
-    hello:"it speaks wire version 2, this is version 1"; do
+for place in door:"it speaks version 9 of the railmux start-up protocol, this is version 1" \
+    contact:"it speaks wire version 9, this is version 2" \
+    stream:"it speaks version 9 of the railmux stream, this is version 1" \
+    hello:"it speaks wire version 9, this is version 2"; do
     part=${place%%:*}
     text=${place#*:}
     echo "a peer of another version ($part)"
     listen pingpong
-    timeout 10 "$net/stranger.py" client "127.0.0.1:$port" "--$part" 2 >"$work/stranger" || fail "it was not told why"
+    timeout 10 "$net/stranger.py" client "127.0.0.1:$port" "--$part" 9 >"$work/stranger" || fail "it was not told why"
     listener_says "$text; use one release of railmux on both sides"
 
-    timeout 10 "$net/stranger.py" server "--$part" 2 >"$work/stranger-$part" &
+    timeout 10 "$net/stranger.py" server "--$part" 9 >"$work/stranger-$part" &
     until_true "a stranger" grep . "$work/stranger-$part"
     # Waiting does not mend it: long before connect.patience is over.
     status=0
@@ -81,9 +81,9 @@ done
 echo "a rank of another version"
 status=0
 # shellcheck disable=SC2016 # for the shells of the job
-timeout 2.5 "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 2' \
+timeout 2.5 "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 9' \
     "$railmux" "$net/stranger.py" >"$work/out" 2>"$work/err" || status=$?
 [ $status = 1 ] || fail "it ended with $status"
-mentions "rank 1 is not a peer: it speaks wire version 2, this is version 1; use one release of railmux on both sides"
+mentions "rank 1 is not a peer: it speaks wire version 9, this is version 2; use one release of railmux on both sides"
 mentions "send to rank 1 failed: wrong_version"
 echo "all good"

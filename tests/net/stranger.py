@@ -5,7 +5,7 @@
   stranger.py server [...]                                                          lets one knock; prints its port
   stranger.py job [...]                                                             is a rank of a `railmux run` job
 
-V is the version that it speaks in the start-up channel, in its contact, in the tcp stream and in the handshake (1). It prints
+V is the version that it speaks in the start-up channel, in its contact, in the tcp stream and in the handshake (ours). It prints
 what the other side answers. Exit code 0 when the other side refused as it should: in its own words, not by silence.
 """
 import argparse
@@ -18,8 +18,9 @@ import struct
 parser = argparse.ArgumentParser()
 parser.add_argument("role", choices=["client", "server", "job"])
 parser.add_argument("place", nargs="?", default="127.0.0.1:0")
-for part in ("door", "contact", "stream", "hello"):
-    parser.add_argument(f"--{part}", type=int, default=1)
+OURS = {"door": 1, "contact": 2, "stream": 1, "hello": 2}
+for part, version in OURS.items():
+    parser.add_argument(f"--{part}", type=int, default=version)
 options = parser.parse_args()
 host, port = options.place.rsplit(":", 1)
 NONCE = os.urandom(16)
@@ -52,8 +53,8 @@ def greet_door(connection):
     theirs = read(connection, 28)
     nonces = NONCE + theirs[12:] if client else theirs[12:] + NONCE
     if not client:
-        connection.sendall(own + (mac(b"railmux door server", nonces) if options.door == 1 else b""))
-    if options.door != 1:
+        connection.sendall(own + (mac(b"railmux door server", nonces) if options.door == OURS["door"] else b""))
+    if options.door != OURS["door"]:
         return False
     if client:
         assert read(connection, 32) == mac(b"railmux door server", nonces)
@@ -87,7 +88,7 @@ def exchange_contacts(connection, own):
 def rail_of(theirs):
     """The instance, and the port of the rail on the loopback interface."""
     version, instance, _, _, size = struct.unpack_from("<HQIIH", theirs)
-    assert version == 1
+    assert version == OURS["contact"]
     at = theirs.index(socket.inet_aton("127.0.0.1").ljust(16, b"\0"), 20 + size)
     return instance, struct.unpack_from("<H", theirs, at - 2)[0]
 
@@ -112,7 +113,7 @@ def refused(connection):
     version, kind, body = read_greeting(connection)
     verdict = body[2] if len(body) > 2 else None
     print(f"refusal of stream version {version}, verdict {verdict}")
-    assert (version, kind) == (1, 3) and (options.stream != 1 or verdict == 1)
+    assert (version, kind) == (OURS["stream"], 3) and (options.stream != OURS["stream"] or verdict == 1)
 
 
 if options.role == "job":
@@ -128,7 +129,7 @@ elif options.role == "client":
         if not greet_door(door):
             raise SystemExit(0)
         other, rail = rail_of(exchange_contacts(door, contact(1)))
-    if options.contact == 1:
+    if options.contact == OURS["contact"]:
         with socket.create_connection(("127.0.0.1", rail), timeout=10) as link:
             link.sendall(greeting(1, hello(other)))
             refused(link)
@@ -141,7 +142,7 @@ else:
         if not greet_door(door):
             raise SystemExit(0)
         exchange_contacts(door, contact(listeners[1].getsockname()[1]))
-    if options.contact == 1:
+    if options.contact == OURS["contact"]:
         with listeners[1].accept()[0] as link:
             read_greeting(link)
             verdict = struct.pack("<HBBIQQB7x", options.hello, 1, 0, 0xFFFFFFFF, INSTANCE, 0, 0)

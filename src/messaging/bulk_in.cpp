@@ -1,0 +1,91 @@
+#include "messaging/bulk_in.hpp"
+
+#include "messaging/operation.hpp"
+
+namespace railmux::messaging {
+
+using rails::Frame;
+using rails::FrameHeader;
+using rails::FrameType;
+
+std::optional<Handle> BulkIn::open(const Place& place) {
+    Transfer& transfer = transfers_.take();
+    transfer.closed = false;
+    transfer.place = place;
+    transfer.received = 0;
+    std::byte* start = place.pieces.front().data;
+    if (place.pieces.size() > 1) {
+        transfer.bounce = std::make_unique_for_overwrite<std::byte[]>(place.bytes);
+        start = transfer.bounce.get();
+    }
+    rails_.open_regions({start, place.bytes}, transfer.regions);
+    keys_.clear();
+    for (const auto& open : transfer.regions) {
+        keys_.push_back({static_cast<std::uint8_t>(open.rail), open.region.key});
+    }
+    const auto handle = handle_of(transfer);
+    if (!keys_.empty()) return handle;
+    forget(handle);
+    return std::nullopt;
+}
+
+void BulkIn::answer(std::uint32_t peer, Handle sender, std::optional<Handle> opened, std::uint64_t bytes,
+                    base::Nanoseconds now) {
+    const auto keys = opened ? this->keys() : std::span<const rails::BulkTarget::Key>{};
+    const auto size = FrameHeader::size + CtsBody::size + keys.size() * bulk_key_size;
+    Frame* frame = rails_.pool().take(size);
+    frame->type = FrameType::cts;
+    frame->bytes = static_cast<std::uint32_t>(size);
+    const auto receiver = opened.value_or(Handle{});
+    write_cts(frame->data() + FrameHeader::size,
+              {.sender = sender, .receiver = receiver, .bytes = opened ? bytes : 0}, keys);
+    rails_.send(peer, frame, now);
+}
+
+void BulkIn::close(Handle handle) noexcept {
+    Transfer* transfer = transfers_.find(handle);
+    if (transfer == nullptr) return;
+    transfer->closed = true;
+    rails_.close_regions(transfer->regions);
+}
+
+void BulkIn::forget(Handle handle) noexcept {
+    Transfer* transfer = transfers_.find(handle);
+    if (transfer == nullptr) return;
+    rails_.close_regions(transfer->regions);
+    transfer->bounce.reset();
+    transfers_.give(*transfer);
+}
+
+bool BulkIn::on_fin(std::uint32_t peer, std::span<const std::byte> body) {
+    const auto fin = parse_fin(body);
+    if (!fin) return false;
+    Transfer* transfer = transfers_.find(fin->receiver);
+    if (transfer == nullptr || transfer->place.peer != peer) return false;
+    const auto wanted = transfer->place.bytes;
+    if (fin->offset > wanted || fin->bytes > wanted - fin->offset || fin->bytes > wanted - transfer->received) {
+        return false;
+    }
+    transfer->received += fin->bytes;
+    if (transfer->received == wanted) end(*transfer, transfer->closed ? ErrorCode::access_denied : ErrorCode::ok);
+    return true;
+}
+
+void BulkIn::end(Transfer& transfer, ErrorCode code) {
+    rails_.close_regions(transfer.regions);
+    const auto place = transfer.place;
+    if (code == ErrorCode::ok && transfer.bounce != nullptr) {
+        scatter(place.pieces, 0, {transfer.bounce.get(), static_cast<std::size_t>(place.bytes)});
+    }
+    transfer.bounce.reset();
+    transfers_.give(transfer);
+    place.owner->bulk_received(place.cookie, code);
+}
+
+void BulkIn::peer_gone(std::uint32_t peer, ErrorCode code) {
+    transfers_.for_each([&](Transfer& transfer) {
+        if (transfer.place.peer == peer) end(transfer, code);
+    });
+}
+
+}  // namespace railmux::messaging

@@ -1,0 +1,114 @@
+// BulkOut: large payloads on their way to peers: the answer to a rendezvous, to a large put, or to a large get. Each is cut
+// into pieces as the links of the peer have room; a piece is a put into the receiver's opened region, closed by a fin.
+//
+// Threads: one engine at a time.
+// Lifetime: owned by the engine; refers to the rail manager. The source of a transfer, and the list that names it, stay
+// until its owner is told that it is over.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "messaging/slot_table.hpp"
+#include "messaging/wire.hpp"
+#include "rails/rail_manager.hpp"
+
+namespace railmux::messaging {
+
+class BulkOut {
+public:
+    class Owner {
+    public:
+        /// The transfer is over: all of it is in place, or the peer is gone; `rails` carried it, as bits.
+        virtual void bulk_sent(std::uint64_t cookie, ErrorCode code, std::uint64_t rails) = 0;
+
+    protected:
+        ~Owner() = default;
+    };
+
+    struct Source {
+        std::uint32_t peer = 0;
+        std::span<const transports::Segment> pieces;
+        std::uint64_t bytes = 0;
+        Owner* owner = nullptr;
+        std::uint64_t cookie = 0;  // the owner's
+    };
+
+    explicit BulkOut(rails::RailManager& rails) : rails_(rails) {}
+
+    /// A transfer that waits for the peer to say where to.
+    [[nodiscard]] Handle announce(const Source& source);
+    /// No answer will come. False, and nothing happens, if one has come.
+    [[nodiscard]] bool forget(Handle handle) noexcept;
+    /// The peer says where to. False when the frame breaks the protocol.
+    [[nodiscard]] bool on_cts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
+    /// Sends to a place that is known: `keys` are taken over, what is in them afterwards is of no use.
+    void send(const Source& source, Handle receiver, std::vector<rails::BulkTarget::Key>& keys, base::Nanoseconds now);
+
+    /// Whether a transfer to the peer is not over.
+    [[nodiscard]] bool busy(std::uint32_t peer) const noexcept {
+        return peer < flows_.size() && flows_[peer] != nullptr && flows_[peer]->transfers > 0;
+    }
+
+    // What the rail manager asks and tells (rails::Upper).
+    [[nodiscard]] rails::Frame* next(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                                     std::uint64_t most);
+    [[nodiscard]] std::uint64_t left(std::uint32_t peer, std::uint8_t remote_rail) noexcept;
+    void released(const rails::Frame& frame);
+    void link_lost(std::uint32_t peer, std::uint32_t rail) noexcept;
+    void peer_gone(std::uint32_t peer, ErrorCode code);
+
+private:
+    /// A part that one rail is to carry, or, after its link was lost, any.
+    struct Share {
+        std::uint32_t rail = 0;
+        std::uint64_t begin = 0;
+        std::uint64_t end = 0;
+    };
+    static constexpr std::uint32_t any_rail = ~std::uint32_t{0};
+
+    struct Transfer {
+        std::uint32_t index = 0;
+        std::uint32_t generation = 0;
+        bool used = false;
+
+        bool cleared = false;
+        Source source;
+        Handle receiver;
+        std::uint64_t wanted = 0;
+        std::uint32_t under_way = 0;  // frames not yet released
+        std::uint64_t unplanned = 0;  // bytes not yet cut into frames
+        std::uint64_t rails = 0;      // that carried a piece, as bits
+        std::vector<Share> shares;
+        std::vector<rails::BulkTarget::Key> keys;
+        rails::BulkTarget target;
+    };
+
+    struct Flow {                         // towards one peer
+        std::vector<std::uint32_t> ready;  // transfers with bytes to cut, oldest first
+        std::uint32_t transfers = 0;
+    };
+
+    [[nodiscard]] Transfer& begin(const Source& source);
+    void clear(Transfer& transfer, Handle receiver, std::uint64_t bytes, std::vector<rails::BulkTarget::Key>& keys,
+               base::Nanoseconds now);
+    void plan(Transfer& transfer, base::Nanoseconds now);
+    [[nodiscard]] rails::Frame* cut(Transfer& transfer, Share& share, std::uint64_t most);
+    void end(Transfer& transfer, ErrorCode code);
+    void remove(Transfer& transfer) noexcept;
+    /// Names the transfer in its frames; never 0.
+    [[nodiscard]] static std::uint64_t token_of(const Transfer& transfer) noexcept {
+        return (std::uint64_t{transfer.generation} << 32 | transfer.index) + 1;
+    }
+    [[nodiscard]] Transfer* of_token(std::uint64_t token) noexcept;
+
+    rails::RailManager& rails_;
+    SlotTable<Transfer> transfers_;
+    std::vector<std::unique_ptr<Flow>> flows_;  // by peer
+    std::vector<rails::RailShare> shares_;      // scratch
+    std::vector<rails::BulkTarget::Key> keys_;  // scratch
+};
+
+}  // namespace railmux::messaging

@@ -1,0 +1,117 @@
+// Engine: one-sided operations: memory that peers may reach, and reaching into theirs.
+#include "messaging/engine.hpp"
+
+namespace railmux::messaging {
+
+// --- Regions ---------------------------------------------------------------------------------------------------------
+
+MemoryRegion Engine::register_memory(std::span<std::byte> memory, Rights rights) {
+    const Lock lock(*this);
+    if (memory.empty()) throw Error(ErrorCode::invalid_argument, "register_memory without memory", "give it some bytes");
+    if (static_cast<unsigned>(rights) - 1 > static_cast<unsigned>(Rights::read_write) - 1) {
+        throw Error(ErrorCode::invalid_argument, "register_memory with unknown rights", "use a value of Rights");
+    }
+    return {*this, target_.add(memory, rights)};
+}
+
+RemoteKey Engine::region_key(std::uint32_t region) {
+    const Lock lock(*this);
+    return target_.key(region);
+}
+
+std::span<std::byte> Engine::region_memory(std::uint32_t region) {
+    const Lock lock(*this);
+    return target_.memory(region);
+}
+
+std::uint64_t Engine::region_notified(std::uint32_t region) {
+    const Lock lock(*this);
+    return target_.notified(region);
+}
+
+void Engine::withdraw(std::uint32_t region) noexcept {
+    const Lock lock(*this);
+    target_.withdraw(region);
+    const auto unread = [&] { return !target_.reader(region); };
+    const auto patience = static_cast<base::Nanoseconds>(config_.number("close.timeout"));
+    if (!unread() && !progress_until(unread, now() + patience)) {
+        while (const auto peer = target_.reader(region)) {
+            rails_.give_up(*peer, "it did not take what it gets from memory that is no longer registered", now());
+        }
+    }
+    target_.remove(region);
+}
+
+Request Engine::inotified(const MemoryRegion& region, std::uint64_t count, Completion&& done) {
+    const Lock lock(*this);
+    if (region.engine_ != this) {
+        throw Error(ErrorCode::invalid_argument, "this region is empty, or belongs to another context",
+                    "use a MemoryRegion of this very context");
+    }
+    Operation& operation = operations_.begin(false, std::move(done));
+    const auto slot = operation.index;
+    target_.await(region.slot_, count, operation);
+    return {*this, slot};
+}
+
+// --- Accesses --------------------------------------------------------------------------------------------------------
+
+Request Engine::iput(Peer to, const RemotePlace& place, std::span<const ConstBuffer> gather, const PutOptions& options,
+                     Completion&& done) {
+    const Lock lock(*this);
+    const auto peer = known_peer(to);
+    Operation& operation = operations_.begin(false, std::move(done));
+    add_source(operation, gather);
+    operation.peer = peer;
+    Access& access = origin_.begin(operation, AccessKind::put, place);
+    access.put = options;
+    return start(access, operation);
+}
+
+Request Engine::iget(Peer from, const RemotePlace& place, std::span<const MutableBuffer> scatter, Completion&& done) {
+    const Lock lock(*this);
+    const auto peer = known_peer(from);
+    Operation& operation = operations_.begin(false, std::move(done));
+    for (const auto part : scatter) operation.add({part.data(), part.size(), 0});
+    operation.peer = peer;
+    return start(origin_.begin(operation, AccessKind::get, place), operation);
+}
+
+Request Engine::atomic(Peer at, const RemotePlace& place, const AtomicCall& call, Completion&& done) {
+    const Lock lock(*this);
+    const auto peer = known_peer(at);
+    Operation& operation = operations_.begin(false, std::move(done));
+    operation.peer = peer;
+    Access& access = origin_.begin(operation, AccessKind::atomic, place);
+    access.atomic = call;
+    return start(access, operation);
+}
+
+Request Engine::start(Access& access, const Operation& operation) {
+    const auto slot = operation.index;
+    const auto bytes = access.kind == AccessKind::put ? operation.bytes : 0;
+    now_ = now();
+    origin_.start(access, now_);
+    unlooked_bytes_ += bytes;
+    flush_burst(bytes);
+    return {*this, slot};
+}
+
+Request Engine::iflush(Peer to, Completion&& done) {
+    const Lock lock(*this);
+    const auto peer = known_peer(to);
+    Operation& operation = operations_.begin(false, std::move(done));
+    const auto slot = operation.index;
+    origin_.flush(operation, {&peer, 1});
+    return {*this, slot};
+}
+
+Request Engine::iflush(Completion&& done) {
+    const Lock lock(*this);
+    Operation& operation = operations_.begin(false, std::move(done));
+    const auto slot = operation.index;
+    origin_.flush_all(operation);
+    return {*this, slot};
+}
+
+}  // namespace railmux::messaging

@@ -1,0 +1,203 @@
+// One-sided operations while links die: whatever dies, at whatever moment, each takes effect exactly once.
+#include "engine/sim_pair.hpp"
+
+using namespace railmux;
+using messaging::AtomicCall;
+using messaging::AtomicOp;
+using messaging::Engine;
+using test::FaultyTransport;
+using test::pattern;
+using test::SimPair;
+
+namespace {
+
+// In a frame, and over all rails.
+constexpr std::array<std::size_t, 5> sizes = {0, 8, 16384, 60'000, 600'000};
+constexpr std::size_t room = 700'000;
+constexpr std::size_t adds = 40;
+
+#ifdef __SANITIZE_THREAD__
+constexpr std::uint64_t stride = 16;
+#elif defined(__SANITIZE_ADDRESS__)
+constexpr std::uint64_t stride = 4;
+#else
+constexpr std::uint64_t stride = 1;
+#endif
+
+/// What one side does to the other.
+struct Half {
+    Engine& origin;
+    Engine& target;
+    Peer peer;
+    unsigned seed;
+
+    std::vector<std::byte> written{};   // over there
+    std::vector<std::byte> read{};      // over there
+    std::vector<std::byte> cleared{};   // over there: by its process, as soon as it is told that all is there
+    std::uint64_t counter = 0;          // over there
+    std::vector<std::byte> data{};      // for all puts
+    std::vector<std::byte> got{};
+    std::array<std::uint64_t, adds> before{};
+    std::vector<MemoryRegion> regions{};
+    std::vector<Request> requests{};
+    Request told{};
+    std::size_t late = 0;
+
+    void start() {
+        written.resize(room);
+        cleared.resize(room);
+        got.resize(room);
+        read = pattern(room, seed);
+        data = pattern(room, seed + 1);
+        for (auto* memory : {&written, &read, &cleared}) {
+            regions.push_back(target.register_memory(*memory, Rights::read_write));
+        }
+        regions.push_back(target.register_memory(std::as_writable_bytes(std::span(&counter, 1)), Rights::read_write));
+        told = target.inotified(regions[2], 2, [this](const Status&) { std::ranges::fill(cleared, std::byte{}); });
+        std::size_t at = 0;
+        std::size_t add = 0;
+        for (const auto bytes : sizes) {
+            const ConstBuffer out = ConstBuffer(data).subspan(at, bytes);
+            const MutableBuffer in = MutableBuffer(got).subspan(at, bytes);
+            requests.push_back(origin.iput(peer, {regions[0].key(), at}, {&out, 1}, {}, nullptr));
+            requests.push_back(origin.iget(peer, {regions[1].key(), at}, {&in, 1}, nullptr));
+            for (std::size_t i = 0; i < adds / sizes.size(); ++i, ++add) {
+                requests.push_back(origin.atomic(peer, {regions[3].key(), 0},
+                                                 {AtomicOp::fetch_add, 8, 1, 0, &before[add]}, nullptr));
+            }
+            at += bytes;
+        }
+        for (const auto bytes : {std::size_t{9000}, std::size_t{300'000}}) {
+            const ConstBuffer out = ConstBuffer(data).first(bytes);
+            requests.push_back(origin.iput(peer, {regions[2].key(), 0}, {&out, 1}, {.notify = true}, nullptr));
+        }
+        requests.push_back(origin.iflush(peer, nullptr));
+    }
+
+    [[nodiscard]] bool over() {
+        bool all = true;
+        for (auto& request : requests) {
+            if (!request.active()) continue;
+            const auto status = origin.test(request);
+            if (status) REQUIRE(status->ok());
+            all = all && status;
+        }
+        if (told.active()) all = target.test(told).has_value() && all;
+        return all;
+    }
+
+    void check() const {
+        std::size_t end = 0;
+        for (const auto bytes : sizes) end += bytes;
+        const auto until = static_cast<std::ptrdiff_t>(end);
+        CHECK((std::equal(data.begin(), data.begin() + until, written.begin())));
+        CHECK((std::equal(read.begin(), read.begin() + until, got.begin())));
+        CHECK(counter == adds);
+        for (std::size_t i = 0; i < adds; ++i) CHECK(before[i] == i);
+        CHECK((std::ranges::all_of(cleared, [](std::byte byte) { return byte == std::byte{}; })));
+        CHECK(regions[2].notified() == 2);
+    }
+};
+
+void exchange(SimPair& pair) {
+    std::array halves{Half{*pair.a, *pair.b, pair.to_b, 1}, Half{*pair.b, *pair.a, pair.to_a, 5}};
+    for (auto& half : halves) half.start();
+    pair.until([&] {
+        const bool first = halves[0].over();
+        return halves[1].over() && first;
+    });
+    // What was sent twice may still come, and must not be written any more.
+    const auto end = pair.hosts.fabric.now() + 20 * base::millisecond;
+    pair.until([&] { return pair.hosts.fabric.now() > end; });
+    for (const auto& half : halves) half.check();
+}
+
+std::uint64_t steps_without_faults(const std::string& policy, const std::string& device) {
+    SimPair pair(policy);
+    exchange(pair);
+    return pair.rails_a->rails.at(device)->steps();
+}
+
+}  // namespace
+
+TEST_CASE("one-sided-failover: two rails that overtake each other", "[engine]") {
+    SimPair pair(GENERATE("round_robin", "vft"));
+    exchange(pair);
+}
+
+TEST_CASE("one-sided-failover: a link killed at each step", "[engine]") {
+    const auto* policy = GENERATE("round_robin", "vft");
+    const auto* device = GENERATE("eth0", "eth1");
+    const auto steps = steps_without_faults(policy, device);
+    REQUIRE(steps > 20);
+    for (std::uint64_t n = 1; n <= steps; n += stride) {
+        const auto plan = "kill_link@" + std::to_string(n);
+        INFO(policy << " " << device << " " << plan);
+        SimPair pair(policy, {{std::string("a/") + device, transports::FaultPlan::parse(plan)}});
+        exchange(pair);
+    }
+}
+
+TEST_CASE("one-sided-failover: random faults on every rail", "[engine]") {
+    const std::string faults = GENERATE(",duplicate=30%", ",delay=30%:9",
+                                        ",kill_link=3%,refuse=20%,delay=10%:5,duplicate=10%",
+                                        ",kill_work=2%,delay_work=10%:5,duplicate=10%");
+    for (std::uint64_t seed = 1; seed <= 20; seed += stride) {
+        FaultyTransport::Plans plans;
+        std::string said;
+        for (const char* rail : {"a/eth0", "a/eth1", "b/eth0", "b/eth1"}) {
+            plans[rail] = transports::FaultPlan::parse("seed=" + std::to_string(seed * 4 + plans.size()) + faults);
+            said += std::string(rail) + ":" + plans[rail].text() + " ";
+        }
+        INFO(said);
+        SimPair pair(seed % 2 == 0 ? "vft" : "round_robin", plans, seed);
+        exchange(pair);
+    }
+}
+
+TEST_CASE("one-sided-failover: a lost peer ends everything, and the flush says so", "[engine]") {
+    SimPair pair("vft", {}, 1, 1);
+    std::vector<std::byte> memory(300'000);
+    const auto region = pair.b->register_memory(memory, Rights::read_write);
+    const auto data = pattern(memory.size());
+    const ConstBuffer out(data);
+    std::vector<std::byte> got(memory.size());
+    const MutableBuffer in(got);
+    std::uint64_t before = 0;
+    auto ended = pair.a->iput(pair.to_b, {region.key(), 0}, {&out, 1}, {}, nullptr);
+    pair.until([&] { return pair.a->test(ended).has_value(); });
+    std::vector<Request> requests;
+    const ConstBuffer few = out.first(8);
+    auto put = pair.a->iput(pair.to_b, {region.key(), 0}, {&few, 1}, {}, nullptr);
+    requests.push_back(pair.a->iget(pair.to_b, {region.key(), 0}, {&in, 1}, nullptr));
+    requests.push_back(pair.a->iput(pair.to_b, {region.key(), 0}, {&out, 1}, {}, nullptr));
+    requests.push_back(
+        pair.a->atomic(pair.to_b, {region.key(), 0}, {AtomicOp::fetch_add, 8, 1, 0, &before}, nullptr));
+    requests.push_back(pair.a->iflush(pair.to_b, nullptr));
+    CHECK(pair.a->test(put)->ok());
+    pair.hosts.fabric.cut("a/eth0", "b/eth0", test::sim::Cut::loud);
+    for (auto& request : requests) {
+        std::optional<Status> status;
+        pair.until([&] { return (status = pair.a->test(request)).has_value(); });
+        CHECK((status->code == ErrorCode::unreachable || status->code == ErrorCode::peer_lost));
+    }
+}
+
+TEST_CASE("one-sided-failover: memory goes though who reads it stands still", "[engine]") {
+    SimPair pair("vft");
+    std::vector<std::byte> memory(2'000'000);
+    std::optional region(pair.b->register_memory(memory, Rights::read_write));
+    std::vector<std::byte> got(memory.size());
+    const MutableBuffer in(got);
+    const auto traffic = [&] {
+        std::uint64_t sent = 0;
+        for (const auto& rail : pair.b->traffic()) sent += rail.sent_bytes;
+        return sent;
+    };
+    auto get = pair.a->iget(pair.to_b, {region->key(), 0}, {&in, 1}, nullptr);
+    pair.until([&] { return traffic() > 0; });
+    region.reset();  // a does nothing any more; close.timeout is 0 here
+    std::optional<Status> status;
+    pair.until([&] { return (status = pair.a->test(get)).has_value(); });
+    CHECK(!status->ok());
+}
