@@ -94,6 +94,6 @@ struct PutOptions {
 /// What atomics work on, naturally aligned over there. They are atomic among each other, whoever issues them, and with
 /// std::atomic_ref of the process that owns the memory; not with puts and gets.
 template <typename T>
-concept AtomicWord = std::integral<T> && (sizeof(T) == 4 || sizeof(T) == 8);
+concept AtomicWord = std::integral<T> &&(sizeof(T) == 4 || sizeof(T) == 8);
 
 }  // namespace railmux

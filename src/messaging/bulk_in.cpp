@@ -37,8 +37,8 @@ void BulkIn::answer(std::uint32_t peer, Handle sender, std::optional<Handle> ope
     frame->type = FrameType::cts;
     frame->bytes = static_cast<std::uint32_t>(size);
     const auto receiver = opened.value_or(Handle{});
-    write_cts(frame->data() + FrameHeader::size,
-              {.sender = sender, .receiver = receiver, .bytes = opened ? bytes : 0}, keys);
+    write_cts(frame->data() + FrameHeader::size, {.sender = sender, .receiver = receiver, .bytes = opened ? bytes : 0},
+              keys);
     rails_.send(peer, frame, now);
 }
 

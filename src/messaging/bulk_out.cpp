@@ -49,8 +49,8 @@ void BulkOut::send(const Source& source, Handle receiver, std::vector<rails::Bul
     clear(begin(source), receiver, source.bytes, keys, now);
 }
 
-void BulkOut::clear(Transfer& transfer, Handle receiver, std::uint64_t bytes,
-                    std::vector<rails::BulkTarget::Key>& keys, base::Nanoseconds now) {
+void BulkOut::clear(Transfer& transfer, Handle receiver, std::uint64_t bytes, std::vector<rails::BulkTarget::Key>& keys,
+                    base::Nanoseconds now) {
     transfer.cleared = true;
     transfer.receiver = receiver;
     transfer.wanted = bytes;

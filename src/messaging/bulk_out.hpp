@@ -86,7 +86,7 @@ private:
         rails::BulkTarget target;
     };
 
-    struct Flow {                         // towards one peer
+    struct Flow {                          // towards one peer
         std::vector<std::uint32_t> ready;  // transfers with bytes to cut, oldest first
         std::uint32_t transfers = 0;
     };

@@ -7,7 +7,8 @@ namespace railmux::messaging {
 
 MemoryRegion Engine::register_memory(std::span<std::byte> memory, Rights rights) {
     const Lock lock(*this);
-    if (memory.empty()) throw Error(ErrorCode::invalid_argument, "register_memory without memory", "give it some bytes");
+    if (memory.empty())
+        throw Error(ErrorCode::invalid_argument, "register_memory without memory", "give it some bytes");
     if (static_cast<unsigned>(rights) - 1 > static_cast<unsigned>(Rights::read_write) - 1) {
         throw Error(ErrorCode::invalid_argument, "register_memory with unknown rights", "use a value of Rights");
     }

@@ -109,6 +109,7 @@ void Origin::send_get(Access& access, base::Nanoseconds now) {
 void Origin::send_atomic(Access& access, base::Nanoseconds now) {
     Frame* frame = new_frame(FrameType::atomic, AtomicBody::size);
     frame->flags = rails::frame_flag::ordered;
+    frame->payload = frame->aux = access.atomic.width;
     const auto& call = access.atomic;
     write_atomic(frame->data() + FrameHeader::size, {.head = head_of(access),
                                                      .op = call.op,
@@ -126,10 +127,9 @@ void Origin::send_put_request(Access& access, base::Nanoseconds now) {
                                  .cookie = access.index});
     access.moving = true;
     Frame* frame = new_frame(FrameType::put_request, PutRequestBody::size);
-    write_put_request(frame->data() + FrameHeader::size, {.head = head_of(access),
-                                                          .notify = access.put.notify,
-                                                          .bytes = access.bytes,
-                                                          .sender = access.bulk});
+    write_put_request(
+        frame->data() + FrameHeader::size,
+        {.head = head_of(access), .notify = access.put.notify, .bytes = access.bytes, .sender = access.bulk});
     rails_.send(access.peer, frame, now);
 }
 

@@ -96,16 +96,16 @@ private:
     };
     /// What was started between two flushes of one peer.
     struct Fence {
-        std::uint32_t open = 0;            // accesses not over
-        ErrorCode code = ErrorCode::ok;    // the first error that no request has told
-        Flush* flush = nullptr;            // the one that waits for these; the last fence has none yet
+        std::uint32_t open = 0;          // accesses not over
+        ErrorCode code = ErrorCode::ok;  // the first error that no request has told
+        Flush* flush = nullptr;          // the one that waits for these; the last fence has none yet
     };
     struct Flow {  // towards one peer
         Access* waiting = nullptr;
         Access* last_waiting = nullptr;
         std::uint32_t charged = 0;
-        std::uint32_t open = 0;          // accesses not over, of all fences
-        std::uint64_t first_fence = 0;   // number of the first in the list
+        std::uint32_t open = 0;         // accesses not over, of all fences
+        std::uint64_t first_fence = 0;  // number of the first in the list
         std::vector<Fence> fences{1};
     };
 

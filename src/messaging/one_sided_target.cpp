@@ -162,7 +162,8 @@ bool Target::on_atomic(std::uint32_t peer, std::span<const std::byte> body) {
         tell(peer, {head.origin, ErrorCode::invalid_argument});
         return true;
     }
-    const auto before = atomic->width == 4 ? apply<std::uint32_t>(place, *atomic) : apply<std::uint64_t>(place, *atomic);
+    const auto before =
+        atomic->width == 4 ? apply<std::uint32_t>(place, *atomic) : apply<std::uint64_t>(place, *atomic);
     tell(peer, {head.origin, ErrorCode::ok, before});
     return true;
 }

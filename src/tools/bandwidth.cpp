@@ -23,7 +23,9 @@ message in each buffer and of the whole warm-up. Exit code 0 says that all of it
 but then they all carry the same number.
 The bytes by rail are the payload that the connecting side sent over it, with --bidirectional sent and received.)";
 
-Result result(std::uint64_t bytes, const Outcome& outcome, Driver&) { return bandwidth_result(bytes, outcome); }
+Result measure(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes, Driver& driver) {
+    return bandwidth_result(bytes, driver.measure(order_for(benchmark, options, bytes), options.extent));
+}
 
 }  // namespace
 
@@ -43,7 +45,7 @@ void add_bandwidth(CLI::App& railmux, int& exit_code) {
     command->add_flag_callback(
         "--bidirectional", [options] { options->direction = Direction::both; }, "both sides send; the sum is shown");
     command->callback([options, &exit_code] {
-        exit_code = run_benchmark({"bandwidth", Action::stream, result}, *options);
+        exit_code = run_benchmark({"bandwidth", Action::stream, measure}, *options);
     });
 }
 

@@ -90,25 +90,12 @@ std::string title_of(const Benchmark& benchmark, const BenchmarkOptions& options
     if (benchmark.action == Action::stream) {
         text += fmt::format(", window {}, {}", options.window,
                             options.direction == Direction::both ? "both ways, their sum" : "one way");
+    } else if (one_sided(benchmark.action)) {
+        text += fmt::format(", window {}", options.window);
     } else if (options.window > 1) {
         text += fmt::format(", bursts of {}", options.window);
     }
     return text + "\n";
-}
-
-Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes) {
-    const auto wanted = options.buffers == 0 ? options.window : std::min(options.buffers, options.window);
-    const auto buffers = affordable_window(bytes, wanted);
-    const auto window = options.buffers == 0 ? buffers : options.window;
-    if (window < options.window) {
-        fmt::print(stderr, "railmux: {} reduced from {} to {} at {} bytes, to bound the memory for buffers\n",
-                   benchmark.action == Action::pingpong ? "burst" : "window", options.window, window, bytes);
-    }
-    return {.action = benchmark.action,
-            .direction = options.direction,
-            .bytes = bytes,
-            .window = window,
-            .buffers = buffers};
 }
 
 void find_sharing(Context& context, Peer server) {
@@ -125,13 +112,28 @@ void measure_sizes(const Benchmark& benchmark, const BenchmarkOptions& options, 
     if (options.find_sharing) find_sharing(context, server);
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         show_progress(fmt::format("{} of {}: {} bytes ...", i + 1, sizes.size(), sizes[i]));
-        const auto outcome = driver.measure(order_for(benchmark, options, sizes[i]), options.extent);
+        const auto result = benchmark.measure(benchmark, options, sizes[i], driver);
         show_progress("");
-        printer.add(benchmark.result(sizes[i], outcome, driver));
+        printer.add(result);
     }
 }
 
 }  // namespace
+
+Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes) {
+    const auto wanted = options.buffers == 0 ? options.window : std::min(options.buffers, options.window);
+    const auto buffers = affordable_window(bytes, wanted);
+    const auto window = options.buffers == 0 ? buffers : options.window;
+    if (window < options.window) {
+        fmt::print(stderr, "railmux: {} reduced from {} to {} at {} bytes, to bound the memory for buffers\n",
+                   benchmark.action == Action::pingpong ? "burst" : "window", options.window, window, bytes);
+    }
+    return {.action = benchmark.action,
+            .direction = options.direction,
+            .bytes = bytes,
+            .window = window,
+            .buffers = buffers};
+}
 
 void add_config_options(CLI::App& command, ConfigOptions& options) {
     command.add_option("--rails", options.rails, "rails to use: names, globs, addresses, networks, ^ excludes")

@@ -1,4 +1,4 @@
-// What `railmux pingpong` and `railmux bandwidth` have in common: options, the other side, the sizes one by one.
+// What `railmux pingpong`, `bandwidth`, `put`, `get` and `atomic` have in common: options, the other side, the sizes one by one.
 //
 // Threads: one thread.
 // Lifetime: options are values; CLI11 writes into them while it parses, so they must outlive the parsing.
@@ -62,15 +62,18 @@ struct BenchmarkOptions {
     bool csv = false;
 };
 
-/// The options that both benchmarks know.
+/// The options that all benchmarks know.
 void add_benchmark_options(CLI::App& command, BenchmarkOptions& options);
 
-/// One benchmark: its name, the order it gives for a size, and what it makes of the outcome.
+/// One benchmark: its name, the action it orders, and how it measures a size.
 struct Benchmark {
     std::string_view name;
     Action action;
-    Result (*result)(std::uint64_t bytes, const Outcome& outcome, Driver& driver);
+    Result (*measure)(const Benchmark&, const BenchmarkOptions&, std::uint64_t bytes, Driver&);
 };
+
+/// The order for messages of `bytes`; says when the window must be smaller than asked for.
+[[nodiscard]] Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes);
 
 [[nodiscard]] int run_benchmark(const Benchmark& benchmark, const BenchmarkOptions& options);
 

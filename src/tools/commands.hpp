@@ -12,6 +12,9 @@ namespace railmux::tools {
 void add_info(CLI::App& railmux, int& exit_code);
 void add_pingpong(CLI::App& railmux, int& exit_code);
 void add_bandwidth(CLI::App& railmux, int& exit_code);
+void add_put(CLI::App& railmux, int& exit_code);
+void add_get(CLI::App& railmux, int& exit_code);
+void add_atomic(CLI::App& railmux, int& exit_code);
 void add_probe(CLI::App& railmux, int& exit_code);
 void add_models(CLI::App& railmux, int& exit_code);
 void add_explain(CLI::App& railmux, int& exit_code);

@@ -9,7 +9,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr std::size_t text_limit = control_limit - 64;  // 64: more than all fixed fields together
+constexpr std::size_t text_limit = control_limit - 128;  // 128: more than all fixed fields together
 
 void check_version(std::uint32_t version) {
     if (version == control_version) return;
@@ -42,6 +42,7 @@ std::vector<std::byte> encode(const Order& order) {
 std::vector<std::byte> encode(const Reply& reply) {
     base::Writer writer;
     writer.write(control_version).write(reply.messages).write(reply.bytes).write(reply.faults);
+    writer.append(reply.key.bytes());
     writer.text(std::string_view(reply.problem).substr(0, text_limit));
     return std::move(writer).take();
 }
@@ -58,7 +59,7 @@ Order decode_order(std::span<const std::byte> bytes) {
     order.window = reader.read<std::uint64_t>();
     order.buffers = reader.read<std::uint64_t>();
     order.seed = reader.read<std::uint64_t>();
-    if (!reader.done() || action > 2 || direction > 1 || check > 1 || order.window == 0 || order.buffers == 0)
+    if (!reader.done() || action > 5 || direction > 1 || check > 1 || order.window == 0 || order.buffers == 0)
         malformed("order");
     order.action = static_cast<Action>(action);
     order.direction = static_cast<Direction>(direction);
@@ -73,6 +74,7 @@ Reply decode_reply(std::span<const std::byte> bytes) {
     reply.messages = reader.read<std::uint64_t>();
     reply.bytes = reader.read<std::uint64_t>();
     reply.faults = reader.read<std::uint64_t>();
+    if (const auto key = reader.take(RemoteKey::size); !key.empty()) reply.key = RemoteKey::from(key);
     reply.problem = reader.text(text_limit);
     if (!reader.done()) malformed("reply");
     return reply;

@@ -14,7 +14,7 @@
 // Lifetime: owns what it holds.
 #pragma once
 
-#include <railmux/message.hpp>
+#include <railmux/one_sided.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,9 +33,11 @@ inline constexpr Tag go_tag =
     order_tag + 5;  // empty: the driver has read its counters; a side that streams back may begin
 
 /// Raised with every change of this file's messages or of what they mean.
-inline constexpr std::uint32_t control_version = 2;
+inline constexpr std::uint32_t control_version = 3;
 
-enum class Action : std::uint8_t { finish = 0, pingpong = 1, stream = 2 };
+enum class Action : std::uint8_t { finish = 0, pingpong = 1, stream = 2, put = 3, get = 4, atomic = 5 };
+/// The driver reaches into the server's memory (access.hpp).
+[[nodiscard]] constexpr bool one_sided(Action action) noexcept { return action >= Action::put; }
 enum class Direction : std::uint8_t { to_server = 0, both = 1 };
 enum class Check : std::uint8_t {
     stamps = 0,  ///< each message's length and both ends, and the whole of the last message in each buffer
@@ -58,11 +60,12 @@ struct Order {
     [[nodiscard]] std::uint64_t number(std::uint64_t index) const noexcept { return shares_buffers() ? 0 : index; }
 };
 
-/// ready (only `problem` counts) and verdict.
+/// ready (only `problem` and `key` count) and verdict.
 struct Reply {
     std::uint64_t messages = 0;  ///< received
     std::uint64_t bytes = 0;
     std::uint64_t faults = 0;  ///< messages of wrong length or content
+    RemoteKey key;             ///< of one-sided actions: the server's memory
     std::string problem;       ///< for people: the first fault, or why the server cannot do it; empty when all is well
     friend bool operator==(const Reply&, const Reply&) = default;
 };

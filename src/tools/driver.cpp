@@ -8,6 +8,7 @@
 #include <railmux/error.hpp>
 
 #include "base/crypto.hpp"
+#include "tools/access.hpp"
 
 namespace railmux::tools {
 namespace {
@@ -88,16 +89,18 @@ Outcome Driver::run(Order order, base::Nanoseconds pause) {
     auto part = driver_part(context_, server_, order);
     part.pause = pause;
     prepare(part, workspace_.outgoing, workspace_.incoming);
-    samples_.resize(order.action == Action::pingpong ? std::min(order.count / order.window, most_samples) : 0);
-    if (const auto ready = receive_reply(); !ready.problem.empty()) {
+    const bool timed = order.action == Action::pingpong || (one_sided(order.action) && order.window == 1);
+    samples_.resize(timed ? std::min(order.count / order.window, most_samples) : 0);
+    const auto ready = receive_reply();
+    if (!ready.problem.empty()) {
         throw Error(ErrorCode::out_of_memory, fmt::format("{}: {}", context_.name(server_), ready.problem));
     }
 
     const auto before = traffic(order.direction, order.action);
-    if (order.action != Action::pingpong) context_.send(server_, go_tag, {});
+    if (order.action == Action::stream) context_.send(server_, go_tag, {});
     Reply tally;
     Outcome outcome{.messages = both_ways(order.direction, order.action) ? 2 * order.count : order.count};
-    outcome.elapsed = run_part(part, tally);
+    outcome.elapsed = run_part(part, ready.key, tally);
     outcome.rails = traffic(order.direction, order.action);
     for (const auto& [rail, bytes] : before) outcome.rails[rail] -= bytes;
 
@@ -106,11 +109,16 @@ Outcome Driver::run(Order order, base::Nanoseconds pause) {
     if (both_ways(order.direction, order.action)) {
         verify_bodies(part, workspace_.incoming, tally);
         check_tally(order, "this side", tally);
+    } else if (one_sided(order.action)) {
+        check_tally(order, "this side", tally);
     }
     return outcome;
 }
 
-base::Nanoseconds Driver::run_part(const Part& part, Reply& tally) {
+base::Nanoseconds Driver::run_part(const Part& part, const RemoteKey& key, Reply& tally) {
+    if (one_sided(part.order.action)) {
+        return reach(part, key, workspace_.outgoing, workspace_.incoming, samples_, tally);
+    }
     const auto begin = base::now_ns();
     if (part.order.action == Action::pingpong) {
         ping(part, workspace_.outgoing, workspace_.incoming, samples_, tally);
@@ -135,7 +143,8 @@ RailBytes Driver::traffic(Direction direction, Action action) const {
         if (rail.peer != server_) continue;
         const bool idle = rail.sent_frames + rail.received_frames == 0;
         if (idle && !between_hosts_.contains(rail.rail)) continue;
-        bytes[rail.rail] += rail.sent_bytes + (both_ways(direction, action) ? rail.received_bytes : 0);
+        bytes[rail.rail] += (action == Action::get ? 0 : rail.sent_bytes) +
+                            (both_ways(direction, action) || action == Action::get ? rail.received_bytes : 0);
     }
     return bytes;
 }

@@ -49,7 +49,7 @@ public:
     /// did not arrive or was wrong.
     [[nodiscard]] Outcome measure(Order order, const Extent& extent);
 
-    /// Round trips of the last ping-pong (of its first four millions), in nanoseconds.
+    /// Round trips of the last ping-pong, or of one-sided operations one at a time (of the first four millions), in nanoseconds.
     [[nodiscard]] std::span<std::int64_t> samples() noexcept { return samples_; }
 
     /// Releases the server; afterwards nothing can be measured any more.
@@ -58,7 +58,7 @@ public:
 private:
     Outcome run(Order order, base::Nanoseconds pause = 0);
     std::uint64_t warm_up(Order order, const Extent& extent);
-    base::Nanoseconds run_part(const Part& part, Reply& tally);
+    base::Nanoseconds run_part(const Part& part, const RemoteKey& key, Reply& tally);
     [[nodiscard]] Reply receive_reply();
     [[nodiscard]] RailBytes traffic(Direction direction, Action action) const;
 

@@ -36,6 +36,9 @@ int run(int argc, char** argv) {
     railmux::tools::add_info(railmux, exit_code);
     railmux::tools::add_pingpong(railmux, exit_code);
     railmux::tools::add_bandwidth(railmux, exit_code);
+    railmux::tools::add_put(railmux, exit_code);
+    railmux::tools::add_get(railmux, exit_code);
+    railmux::tools::add_atomic(railmux, exit_code);
     railmux::tools::add_probe(railmux, exit_code);
     railmux::tools::add_models(railmux, exit_code);
     railmux::tools::add_explain(railmux, exit_code);

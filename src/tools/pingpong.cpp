@@ -21,7 +21,8 @@ Both sides check what they receive: of every message the length and a number in 
 message of each size and of the whole warm-up every byte. Exit code 0 says that all of it arrived and was right.
 The bytes by rail are the payload that the connecting side sent and received over it.)";
 
-Result result(std::uint64_t bytes, const Outcome& outcome, Driver& driver) {
+Result measure(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes, Driver& driver) {
+    const auto outcome = driver.measure(order_for(benchmark, options, bytes), options.extent);
     return pingpong_result(bytes, driver.samples(), outcome.rails);
 }
 
@@ -43,7 +44,7 @@ void add_pingpong(CLI::App& railmux, int& exit_code) {
         ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1'000'000}))
         ->capture_default_str();
     command->callback([options, &exit_code] {
-        exit_code = run_benchmark({"pingpong", Action::pingpong, result}, *options);
+        exit_code = run_benchmark({"pingpong", Action::pingpong, measure}, *options);
     });
 }
 

@@ -57,6 +57,17 @@ Result bandwidth_result(std::uint64_t bytes, const Outcome& outcome) {
             outcome.rails};
 }
 
+Result access_result(std::uint64_t bytes, const Spread& alone, const Outcome& outcome) {
+    auto result = bandwidth_result(bytes, outcome);
+    result.figures.back().name = "operations_per_s";
+    result.figures.back().title = "operations/s";
+    constexpr double us = 1000;
+    result.figures.insert(result.figures.begin(), {{"min_us", "min us", alone.min / us},
+                                                   {"median_us", "median us", alone.median / us},
+                                                   {"p99_us", "p99 us", alone.p99 / us}});
+    return result;
+}
+
 nlohmann::ordered_json to_json(const Result& result) {
     nlohmann::ordered_json object{{"bytes", result.bytes}};
     auto& figures = result.group.empty() ? object : object[std::string(result.group)];

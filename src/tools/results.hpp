@@ -32,6 +32,9 @@ struct Result {
 [[nodiscard]] Result pingpong_result(std::uint64_t bytes, std::span<std::int64_t> round_trips, const RailBytes& rails);
 [[nodiscard]] Result bandwidth_result(std::uint64_t bytes, const Outcome& outcome);
 
+/// Of one-sided operations: one at a time, in nanoseconds, and many under way.
+[[nodiscard]] Result access_result(std::uint64_t bytes, const Spread& alone, const Outcome& outcome);
+
 [[nodiscard]] nlohmann::ordered_json to_json(const Result& result);
 [[nodiscard]] std::string table_header(const Result& result);
 [[nodiscard]] std::string table_row(const Result& result);

@@ -10,13 +10,21 @@
 #include "tools/pattern.hpp"
 
 namespace railmux::tools {
+
+void wait_for(const Part& part, std::span<Request> requests, std::span<Status> statuses) {
+    if (part.context.wait_all(requests, statuses) == ErrorCode::ok) return;
+    for (const auto& status : statuses) {
+        if (status.ok() || status.truncated()) continue;
+        throw Error(status.code,
+                    fmt::format("{}: {}\n{}", part.context.name(part.peer), to_string(status.code),
+                                base::trim(part.context.failure(part.peer))),
+                    "`railmux info` on both hosts shows their rails, and why others are off");
+    }
+}
+
 namespace {
 
 constexpr int poison = 0xee;
-
-void note_fault(Reply& tally, std::string text) {
-    if (tally.faults++ == 0) tally.problem = std::move(text);
-}
 
 void verify_message(std::span<const std::byte> message, const Part& part, std::uint64_t index, Reply& tally) {
     const auto wrong = first_difference(message, part.receive_seed, part.order.number(index));
@@ -39,18 +47,6 @@ void take(const Status& status, std::span<std::byte> buffer, const Part& part, s
         note_fault(tally, fmt::format("message {} of {} bytes: it does not carry its own number: lost, doubled or "
                                       "out of order",
                                       index, buffer.size()));
-    }
-}
-
-// Throws Error when an operation failed; truncation passes.
-void wait_for(const Part& part, std::span<Request> requests, std::span<Status> statuses) {
-    if (part.context.wait_all(requests, statuses) == ErrorCode::ok) return;
-    for (const auto& status : statuses) {
-        if (status.ok() || status.truncated()) continue;
-        throw Error(status.code,
-                    fmt::format("{}: {}\n{}", part.context.name(part.peer), to_string(status.code),
-                                base::trim(part.context.failure(part.peer))),
-                    "`railmux info` on both hosts shows their rails, and why others are off");
     }
 }
 
@@ -133,6 +129,10 @@ void pong_bursts(const Part& part, Buffers& outgoing, Buffers& incoming, Reply& 
 }
 
 }  // namespace
+
+void note_fault(Reply& tally, std::string text) {
+    if (tally.faults++ == 0) tally.problem = std::move(text);
+}
 
 Part driver_part(Context& context, Peer peer, const Order& order) {
     return {context, peer, order, order.seed, ~order.seed};

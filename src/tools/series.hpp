@@ -28,6 +28,12 @@ struct Part {
     base::Nanoseconds pause = 0;  // of the side that begins a ping-pong, after each round trip
 };
 
+/// Throws Error when an operation failed; truncation passes.
+void wait_for(const Part& part, std::span<Request> requests, std::span<Status> statuses);
+
+/// Notes a wrong message.
+void note_fault(Reply& tally, std::string text);
+
 [[nodiscard]] Part driver_part(Context& context, Peer peer, const Order& order);
 [[nodiscard]] Part server_part(Context& context, Peer peer, const Order& order);
 

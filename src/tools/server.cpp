@@ -5,6 +5,7 @@
 
 #include <railmux/error.hpp>
 
+#include "tools/access.hpp"
 #include "tools/control.hpp"
 #include "tools/series.hpp"
 
@@ -52,10 +53,10 @@ Reply run_stream(const Part& part, Workspace& workspace) {
 }
 
 Reply run_series(const Part& part, Workspace& workspace) {
+    if (one_sided(part.order.action)) return expose(part, workspace.outgoing, workspace.incoming);
     auto tally = part.order.action == Action::pingpong ? run_pingpong(part, workspace) : run_stream(part, workspace);
     static_cast<void>(part.context.recv(part.peer, verify_tag, {}));
     verify_bodies(part, workspace.incoming, tally);
-    part.context.send(part.peer, reply_tag, encode(tally));
     return tally;
 }
 
@@ -70,7 +71,10 @@ bool serve(Context& context, Peer driver, Workspace& workspace) {
             return all_right;
         }
         const auto part = server_part(context, driver, order);
-        if (get_ready(part, workspace)) all_right = run_series(part, workspace).faults == 0 && all_right;
+        if (!get_ready(part, workspace)) continue;
+        const auto tally = run_series(part, workspace);
+        context.send(driver, reply_tag, encode(tally));
+        all_right = tally.faults == 0 && all_right;
     }
 }
 

@@ -28,6 +28,13 @@ std::string_view frame_name(std::uint8_t type) noexcept {
         case 17: return "rts";
         case 18: return "cts";
         case 19: return "piece";
+        case 32: return "put";
+        case 33: return "get";
+        case 34: return "atomic";
+        case 35: return "put_request";
+        case 36: return "get_request";
+        case 37: return "got";
+        case 38: return "results";
         default: return "frame";
     }
 }

@@ -31,11 +31,11 @@ struct Half {
     Peer peer;
     unsigned seed;
 
-    std::vector<std::byte> written{};   // over there
-    std::vector<std::byte> read{};      // over there
-    std::vector<std::byte> cleared{};   // over there: by its process, as soon as it is told that all is there
-    std::uint64_t counter = 0;          // over there
-    std::vector<std::byte> data{};      // for all puts
+    std::vector<std::byte> written{};  // over there
+    std::vector<std::byte> read{};     // over there
+    std::vector<std::byte> cleared{};  // over there: by its process, as soon as it is told that all is there
+    std::uint64_t counter = 0;         // over there
+    std::vector<std::byte> data{};     // for all puts
     std::vector<std::byte> got{};
     std::array<std::uint64_t, adds> before{};
     std::vector<MemoryRegion> regions{};
@@ -62,8 +62,8 @@ struct Half {
             requests.push_back(origin.iput(peer, {regions[0].key(), at}, {&out, 1}, {}, nullptr));
             requests.push_back(origin.iget(peer, {regions[1].key(), at}, {&in, 1}, nullptr));
             for (std::size_t i = 0; i < adds / sizes.size(); ++i, ++add) {
-                requests.push_back(origin.atomic(peer, {regions[3].key(), 0},
-                                                 {AtomicOp::fetch_add, 8, 1, 0, &before[add]}, nullptr));
+                requests.push_back(
+                    origin.atomic(peer, {regions[3].key(), 0}, {AtomicOp::fetch_add, 8, 1, 0, &before[add]}, nullptr));
             }
             at += bytes;
         }
@@ -139,9 +139,9 @@ TEST_CASE("one-sided-failover: a link killed at each step", "[engine]") {
 }
 
 TEST_CASE("one-sided-failover: random faults on every rail", "[engine]") {
-    const std::string faults = GENERATE(",duplicate=30%", ",delay=30%:9",
-                                        ",kill_link=3%,refuse=20%,delay=10%:5,duplicate=10%",
-                                        ",kill_work=2%,delay_work=10%:5,duplicate=10%");
+    const std::string faults =
+        GENERATE(",duplicate=30%", ",delay=30%:9", ",kill_link=3%,refuse=20%,delay=10%:5,duplicate=10%",
+                 ",kill_work=2%,delay_work=10%:5,duplicate=10%");
     for (std::uint64_t seed = 1; seed <= 20; seed += stride) {
         FaultyTransport::Plans plans;
         std::string said;
@@ -171,8 +171,7 @@ TEST_CASE("one-sided-failover: a lost peer ends everything, and the flush says s
     auto put = pair.a->iput(pair.to_b, {region.key(), 0}, {&few, 1}, {}, nullptr);
     requests.push_back(pair.a->iget(pair.to_b, {region.key(), 0}, {&in, 1}, nullptr));
     requests.push_back(pair.a->iput(pair.to_b, {region.key(), 0}, {&out, 1}, {}, nullptr));
-    requests.push_back(
-        pair.a->atomic(pair.to_b, {region.key(), 0}, {AtomicOp::fetch_add, 8, 1, 0, &before}, nullptr));
+    requests.push_back(pair.a->atomic(pair.to_b, {region.key(), 0}, {AtomicOp::fetch_add, 8, 1, 0, &before}, nullptr));
     requests.push_back(pair.a->iflush(pair.to_b, nullptr));
     CHECK(pair.a->test(put)->ok());
     pair.hosts.fabric.cut("a/eth0", "b/eth0", test::sim::Cut::loud);

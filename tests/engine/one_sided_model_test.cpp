@@ -197,7 +197,8 @@ private:
         const auto value = static_cast<T>(random_());
         sums[word] += value;
         static thread_local T before;
-        requests_.push_back(self_.context->ifetch_add(self_.peers[target_], place(offset, word, sizeof(T)), value, before));
+        requests_.push_back(
+            self_.context->ifetch_add(self_.peers[target_], place(offset, word, sizeof(T)), value, before));
     }
 
     template <typename T>
@@ -213,8 +214,7 @@ private:
             requests_.push_back(self_.context->iswap(self_.peers[target_], where, value, before));
         } else {
             const auto expected = static_cast<T>(below(4));
-            requests_.push_back(
-                self_.context->icompare_swap(self_.peers[target_], where, expected, value, before));
+            requests_.push_back(self_.context->icompare_swap(self_.peers[target_], where, expected, value, before));
             if (copy == expected) copy = value;
         }
     }

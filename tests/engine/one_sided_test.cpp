@@ -78,7 +78,8 @@ TEST_CASE("one-sided: gather and scatter lists", "[engine]") {
     CHECK((memory == data));
     CHECK(world.finish(world.origin.iget(world.peer, {region.key(), 0}, scatter)).ok());
     for (std::size_t i = 0; i < 6; ++i) {
-        CHECK((std::equal(scatter[i].begin(), scatter[i].end(), data.begin() + static_cast<std::ptrdiff_t>(i * piece))));
+        CHECK(
+            (std::equal(scatter[i].begin(), scatter[i].end(), data.begin() + static_cast<std::ptrdiff_t>(i * piece))));
     }
 }
 
@@ -152,7 +153,8 @@ TEST_CASE("one-sided: what is not allowed fails here and touches nothing there",
     const auto untouched = got;
 
     const auto put = [&](const RemotePlace& place, std::size_t bytes) {
-        return world.finish(world.origin.iput(world.peer, place, ConstBuffer(data).first(bytes), {.end = PutEnd::remote}))
+        return world
+            .finish(world.origin.iput(world.peer, place, ConstBuffer(data).first(bytes), {.end = PutEnd::remote}))
             .code;
     };
     const auto get = [&](const RemotePlace& place, std::size_t bytes) {
@@ -265,7 +267,8 @@ TEST_CASE("one-sided: errors of puts that ended before are told by the flush", "
     CHECK(pair.finish(pair.a, good).ok());
     CHECK((memory == data));
     CHECK(flush().ok());  // told once
-    bad = pair.a.iput(pair.to_b, {region.key(), memory.size() - 7}, ConstBuffer(data).first(8), {.end = PutEnd::remote});
+    bad =
+        pair.a.iput(pair.to_b, {region.key(), memory.size() - 7}, ConstBuffer(data).first(8), {.end = PutEnd::remote});
     auto all = pair.a.iflush();
     CHECK(pair.finish(pair.a, bad).code == ErrorCode::access_denied);
     CHECK(pair.finish(pair.a, all).ok());  // its own request has told
@@ -305,12 +308,14 @@ TEST_CASE("one-sided: the target counts notified puts when all their bytes are t
     CHECK(region->notified() == 1);
     CHECK(world.finish(std::move(put)).ok());
     CHECK(world.finish(world.origin.iput(world.peer, {region->key(), 0}, data)).ok());
-    const auto outside = world.origin.iput(world.peer, {region->key(), memory.size() + 1}, ConstBuffer(), {.notify = true});
+    const auto outside =
+        world.origin.iput(world.peer, {region->key(), memory.size() + 1}, ConstBuffer(), {.notify = true});
     CHECK(world.finish(world.origin.iput(world.peer, {region->key(), 5}, ConstBuffer(), {.notify = true})).ok());
     CHECK(world.finish(world.origin.iflush(world.peer)).code == ErrorCode::access_denied);
     CHECK(region->notified() == 2);
     CHECK(!world.target.test(third));
-    CHECK(world.finish(world.origin.iput(world.peer, {region->key(), 0}, ConstBuffer(data).first(9), {.notify = true})).ok());
+    CHECK(world.finish(world.origin.iput(world.peer, {region->key(), 0}, ConstBuffer(data).first(9), {.notify = true}))
+              .ok());
     CHECK(world.pair.finish(world.target, third).ok());
     region.reset();
     CHECK(world.pair.finish(world.target, never).code == ErrorCode::cancelled);

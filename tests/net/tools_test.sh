@@ -50,6 +50,22 @@ for r in result["results"]:
 PYTHON
 done
 
+echo "put, get and atomic: any of them serves the others; what was done is checked on both sides"
+for options in "put --window 16 --sizes 0,1,17,4K,300K" "get --window 3 --sizes 0,1,17,4K,300K" "atomic --window 1"; do
+    # shellcheck disable=SC2086 # the options are words
+    timeout 60 "$railmux" $options --connect "localhost:$port" --iterations 101 --json >"$work/access"
+    python3 - "$work/access" "${options%% *}" <<'PYTHON'
+import json, sys
+result = json.loads(open(sys.argv[1]).read())
+assert list(result) == ["tool", "results"] and result["tool"] == sys.argv[2], result
+assert [r["bytes"] for r in result["results"]] == ([4, 8] if sys.argv[2] == "atomic" else [0, 1, 17, 4096, 307200])
+for r in result["results"]:
+    assert list(r) == ["bytes", "min_us", "median_us", "p99_us", "MB_per_s", "operations_per_s", "rails"], r
+    assert 0 < r["min_us"] <= r["median_us"] <= r["p99_us"], r
+    assert sum(r["rails"].values()) == 101 * r["bytes"], r
+PYTHON
+done
+
 echo "--keep: the listener stays through a client that dies, and serves the other tool"
 timeout -s KILL 1 "$railmux" bandwidth --connect "localhost:$port" --sizes 64K --iterations 100000000 >/dev/null 2>&1 || true
 timeout 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 10 --csv >"$work/csv" ||
@@ -76,6 +92,7 @@ refuses 1 "port $port is in use" "$railmux" pingpong --listen "$port"
 kill "$listener"
 refuses 2 'policy: "robin" is not one of vft|' "$railmux" bandwidth --listen 0 --policy robin
 refuses 2 '"5-" is not a size' "$railmux" pingpong --listen 0 --sizes 5-
+refuses 2 "atomics have 4 or 8 bytes" "$railmux" atomic --listen 0 --sizes 16
 refuses 2 "neither --listen nor --connect" "$railmux" pingpong
 refuses 2 "--bogus" "$railmux" info --bogus
 refuses 2 "no program to start" "$railmux" run -n 2

@@ -1,6 +1,7 @@
 #include "tools/control.hpp"
 
 #include <fmt/format.h>
+#include <array>
 #include <catch2/catch.hpp>
 
 #include <railmux/error.hpp>
@@ -20,7 +21,10 @@ TEST_CASE("orders and replies survive the way", "[tools]") {
                       .seed = ~0ull};
     CHECK(decode_order(encode(order)) == order);
     CHECK(decode_order(encode(Order{})) == Order{});
-    const Reply reply{.messages = 5, .bytes = 40, .faults = 1, .problem = "message 3: wrong"};
+    std::array<std::byte, railmux::RemoteKey::size> key{};
+    key.fill(std::byte{7});
+    const Reply reply{
+        .messages = 5, .bytes = 40, .faults = 1, .key = railmux::RemoteKey::from(key), .problem = "message 3: wrong"};
     CHECK(decode_reply(encode(reply)) == reply);
     CHECK(encode(Reply{.problem = std::string(5000, 'x')}).size() <= control_limit);
     CHECK_NOTHROW(decode_reply(encode(Reply{.problem = std::string(5000, 'x')})));
