@@ -57,7 +57,8 @@ struct RemotePlace {
 /// Memory of this process that peers may reach; made by Context::register_memory. When it is destroyed its key is
 /// withdrawn at once: operations that come later fail at their initiators. Puts under way into it fail, too, and write
 /// nothing any more; gets under way are waited for, and a peer that takes nothing for `close.timeout` is given up. So
-/// afterwards nobody touches the memory. Not to be destroyed in a Completion.
+/// afterwards nobody touches the memory. Not to be destroyed in a Completion. One that was moved from is only good for
+/// destruction and assignment.
 class MemoryRegion {
 public:
     MemoryRegion(MemoryRegion&& other) noexcept : engine_(std::exchange(other.engine_, nullptr)), slot_(other.slot_) {}

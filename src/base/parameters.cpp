@@ -26,6 +26,7 @@ constexpr std::uint64_t most_ranks = 1u << 24;
 constexpr auto table = std::to_array<ParameterSpec>({
     // name, type, unit, default, help; then choices, or the smallest and the largest value
     {"rails", selector, "", "all", "rails to use, e.g. tcp:eth*,^tcp:eth3"},
+    {"transports", selector, "", "all", "kinds of networks to use, e.g. tcp or ^self; of their devices those that rails selects"},
     {"policy", choice, "", "vft", "how messages are spread over rails",
         "vft|wfq|weighted_round_robin|round_robin|fixed"},
     {"probe", choice, "", "cached",

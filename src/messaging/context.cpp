@@ -17,6 +17,12 @@ void throw_if_failed(const Status& status, std::string_view what, messaging::Eng
         if (const auto causes = engine.failure(status.peer); !causes.empty()) text += "\n" + causes;
         if (text.ends_with('\n')) text.pop_back();
     }
+    if (status.code == ErrorCode::access_denied) {
+        throw Error(
+            status.code, text,
+            "the key must be one of this very peer, of a region that it still has, with the right to do so, and "
+            "the place inside that region");
+    }
     const bool lost = status.code == ErrorCode::unreachable || status.code == ErrorCode::peer_lost;
     throw Error(status.code, text,
                 lost ? "`railmux info` on both hosts shows their rails, and why others are off" : "");
@@ -196,6 +202,7 @@ std::vector<RailInfo> scan_rails(const Config& config) {
         for (auto& device : transport->scan()) all.push_back(std::move(device));
     }
     rails::refuse_unknown(base::Selector::parse(config.text("rails")), all);
+    rails::select_transports(base::Selector::parse(config.text("transports")), all);
     return all;
 }
 

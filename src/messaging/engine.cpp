@@ -71,7 +71,7 @@ Engine::Engine(const Config& config, Parts parts)
       spin_(static_cast<base::Nanoseconds>(config.number("progress.spin"))),
       membership_(config_, log_),
       rail_set_(parts.transports.empty() ? builtin(config_, log_) : std::move(parts.transports),
-                base::Selector::parse(config.text("rails")), log_),
+                {base::Selector::parse(config.text("transports")), base::Selector::parse(config.text("rails"))}, log_),
       policy_(sched::make_policy(config.text("policy"), rail_set_.size())),
       rails_(manager_options(config, membership_, clock_), rail_set_, *policy_, *this, log_),
       bulk_out_(rails_),

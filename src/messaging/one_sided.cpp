@@ -9,7 +9,7 @@ MemoryRegion Engine::register_memory(std::span<std::byte> memory, Rights rights)
     const Lock lock(*this);
     if (memory.empty())
         throw Error(ErrorCode::invalid_argument, "register_memory without memory", "give it some bytes");
-    if (static_cast<unsigned>(rights) - 1 > static_cast<unsigned>(Rights::read_write) - 1) {
+    if (rights != Rights::read && rights != Rights::write && rights != Rights::read_write) {
         throw Error(ErrorCode::invalid_argument, "register_memory with unknown rights", "use a value of Rights");
     }
     return {*this, target_.add(memory, rights)};

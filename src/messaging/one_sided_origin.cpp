@@ -55,9 +55,10 @@ void Origin::resume(std::uint32_t peer, base::Nanoseconds now) {
     auto& flow = *flows_[peer];
     while (flow.waiting != nullptr && rails_.sendable(peer)) {
         Access& access = *flow.waiting;
-        auto* const next = access.next;  // once sent it may be gone
-        if (!try_start(access, flow, now)) return;
-        flow.waiting = next;
+        flow.waiting = access.next;  // sending may make room and lead here again
+        if (try_start(access, flow, now)) continue;
+        flow.waiting = &access;
+        return;
     }
 }
 
@@ -95,9 +96,9 @@ void Origin::send_put(Access& access, base::Nanoseconds now) {
     auto* const body = frame->data() + FrameHeader::size;
     write_put(body, {.head = head_of(access), .notify = access.put.notify, .payload = {}});
     gather(body + PutBody::size, access.operation->buffer());
-    rails_.send(access.peer, frame, now);
-    // The session holds a copy: the buffer is the application's again.
+    // The frame is a copy: the buffer is the application's again.
     if (access.put.end == PutEnd::local) end_operation(access, ErrorCode::ok);
+    rails_.send(access.peer, frame, now);
 }
 
 void Origin::send_get(Access& access, base::Nanoseconds now) {

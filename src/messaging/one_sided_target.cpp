@@ -231,19 +231,27 @@ void Target::bulk_received(std::uint64_t index, ErrorCode code) {
 // --- Answering -------------------------------------------------------------------------------------------------------
 
 void Target::tell(std::uint32_t peer, const Result& result) {
-    if (peer >= results_.size()) results_.resize(peer + 1);
-    if (results_[peer].empty()) told_.push_back(peer);
-    results_[peer].push_back(result);
+    std::size_t i = 0;  // of few: one look at a rail brings frames of few peers
+    while (i < told_ && tellings_[i].peer != peer) ++i;
+    if (i == told_) {
+        if (told_ == tellings_.size()) tellings_.emplace_back();
+        tellings_[told_++].peer = peer;
+    }
+    tellings_[i].results.push_back(result);
 }
 
 bool Target::answer(base::Nanoseconds now) {
-    if (told_.empty()) return false;
-    for (const auto peer : told_) send_results(peer, results_[peer], now);
-    told_.clear();
+    if (told_ == 0) return false;
+    for (std::size_t i = 0; i < told_; ++i) {
+        send_results(tellings_[i], now);
+        tellings_[i].results.clear();
+    }
+    told_ = 0;
     return true;
 }
 
-void Target::send_results(std::uint32_t peer, std::vector<Result>& results, base::Nanoseconds now) {
+void Target::send_results(const Telling& telling, base::Nanoseconds now) {
+    const auto& results = telling.results;  // of a peer that has gone: none
     for (std::size_t i = 0; i < results.size(); i += results_per_frame) {
         const auto count = std::min(results.size() - i, results_per_frame);
         const auto bytes = FrameHeader::size + count * Result::size;
@@ -252,15 +260,14 @@ void Target::send_results(std::uint32_t peer, std::vector<Result>& results, base
         frame->bytes = static_cast<std::uint32_t>(bytes);
         auto* at = frame->data() + FrameHeader::size;
         for (std::size_t k = 0; k < count; ++k, at += Result::size) write_result(at, results[i + k]);
-        rails_.send(peer, frame, now);
+        rails_.send(telling.peer, frame, now);
     }
-    results.clear();
 }
 
 void Target::peer_gone(std::uint32_t peer) noexcept {
-    if (peer >= results_.size()) return;
-    results_[peer].clear();
-    std::erase(told_, peer);
+    for (std::size_t i = 0; i < told_; ++i) {
+        if (tellings_[i].peer == peer) tellings_[i].results.clear();
+    }
 }
 
 }  // namespace railmux::messaging

@@ -92,11 +92,17 @@ private:
         transports::Segment part;
     };
 
+    /// Results gathered for a peer.
+    struct Telling {
+        std::uint32_t peer = 0;
+        std::vector<Result> results;
+    };
+
     [[nodiscard]] Region* find(const RemotePlace& place, std::uint64_t bytes, Rights wanted) noexcept;
     [[nodiscard]] Serving& serve(std::uint32_t peer, const AskHead& head, Region& region, std::uint64_t bytes);
     void note(Region& region);
     void tell(std::uint32_t peer, const Result& result);
-    void send_results(std::uint32_t peer, std::vector<Result>& results, base::Nanoseconds now);
+    void send_results(const Telling& telling, base::Nanoseconds now);
 
     void bulk_sent(std::uint64_t serving, ErrorCode code, std::uint64_t rails) override;
     void bulk_received(std::uint64_t serving, ErrorCode code) override;
@@ -107,8 +113,8 @@ private:
     BulkIn& in_;
     SlotTable<Region> regions_;
     SlotTable<Serving> servings_;
-    std::vector<std::vector<Result>> results_;  // by peer
-    std::vector<std::uint32_t> told_;           // peers with results
+    std::vector<Telling> tellings_;  // the first `told_` have results; the others keep their room
+    std::size_t told_ = 0;
     std::vector<rails::BulkTarget::Key> keys_;  // scratch
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.hpp"
 #include "rails/rail_identity.hpp"
 
@@ -23,7 +25,26 @@ void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> de
                 fmt::format("this host has {}", base::join(names)));
 }
 
-RailSet::RailSet(Transports transports, const base::Selector& selected, base::Logger& log)
+void select_transports(const base::Selector& selected, std::span<RailInfo> devices) {
+    using Match = base::Selector::Match;
+    std::vector<std::string> known;
+    for (auto& device : devices) {
+        if (std::ranges::find(known, device.transport) == known.end()) known.push_back(device.transport);
+        const auto match = selected.match({&device.transport, 1}, {});
+        if (!device.usable || (match != Match::excluded && match != Match::unlisted)) continue;
+        device.usable = false;
+        device.reason = "not selected by transports";
+        device.cure.clear();
+    }
+    const auto unknown = selected.unmatched(known);
+    if (unknown.empty()) return;
+    throw Error(ErrorCode::invalid_config,
+                fmt::format("transports names {}, which there is not{}", base::join(unknown),
+                            base::did_you_mean(unknown.front(), known)),
+                fmt::format("there are {}", base::join(known)));
+}
+
+RailSet::RailSet(Transports transports, const Selection& selected, base::Logger& log)
     : transports_(std::move(transports)) {
     const auto machine = machine_identity();
     std::vector<RailInfo> all;
@@ -32,7 +53,8 @@ RailSet::RailSet(Transports transports, const base::Selector& selected, base::Lo
         for (auto& device : transport->scan()) all.push_back(std::move(device));
         owners.resize(all.size(), transport.get());
     }
-    refuse_unknown(selected, all);
+    refuse_unknown(selected.rails, all);
+    select_transports(selected.transports, all);
     for (std::size_t i = 0; i < all.size(); ++i) open(*owners[i], std::move(all[i]), machine, log);
     if (rails_.empty()) {
         std::string reasons;

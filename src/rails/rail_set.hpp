@@ -33,11 +33,20 @@ using Transports = std::vector<std::unique_ptr<transports::Transport>>;
 /// Throws Error(invalid_config) when `selected` names a device that is not among these: misspelt, most likely.
 void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> devices);
 
+/// Makes the devices of transports that are not selected unusable, with the reason. Throws Error(invalid_config) when
+/// `selected` names a transport that has no device here: misspelt, or not built in.
+void select_transports(const base::Selector& selected, std::span<RailInfo> devices);
+
 class RailSet {
 public:
+    struct Selection {
+        base::Selector transports;
+        base::Selector rails;
+    };
+
     /// Opens every usable device of the given transports. A device that does not open is a warning and is listed with its
     /// reason; no rail at all throws Error(no_rails), a selection of what there is not Error(invalid_config).
-    RailSet(Transports transports, const base::Selector& selected, base::Logger& log);
+    RailSet(Transports transports, const Selection& selected, base::Logger& log);
 
     [[nodiscard]] std::size_t size() const noexcept { return rails_.size(); }
     [[nodiscard]] LocalRail& operator[](std::size_t rail) noexcept { return rails_[rail]; }

@@ -138,6 +138,8 @@ Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std
 void add_config_options(CLI::App& command, ConfigOptions& options) {
     command.add_option("--rails", options.rails, "rails to use: names, globs, addresses, networks, ^ excludes")
         ->type_name("SELECTOR");
+    command.add_option("--transport", options.transports, "kinds of networks to use, e.g. tcp; ^ excludes")
+        ->type_name("SELECTOR");
     command.add_option("--policy", options.policy, "how messages are spread over rails")->type_name("NAME");
     command.add_option("--set", options.settings, "any parameter of `railmux info --config`, repeatable")
         ->type_name("NAME=VALUE")
@@ -153,6 +155,7 @@ Config make_config(const ConfigOptions& options) {
                    std::string_view(setting).substr(equals + 1));
     }
     if (!options.rails.empty()) set_option(config, "--rails", "rails", options.rails);
+    if (!options.transports.empty()) set_option(config, "--transport", "transports", options.transports);
     if (!options.policy.empty()) set_option(config, "--policy", "policy", options.policy);
     return config;
 }

@@ -22,6 +22,7 @@ namespace railmux::tools {
 /// Options that shape the Config of every command that looks at rails.
 struct ConfigOptions {
     std::string rails;
+    std::string transports;
     std::string policy;
     std::vector<std::string> settings;  // NAME=VALUE
 };

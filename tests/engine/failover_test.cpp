@@ -4,7 +4,6 @@
 #include "engine/pair.hpp"
 
 using namespace railmux;
-using test::FaultyTransport;
 using test::pattern;
 using test::SimPair;
 
@@ -13,13 +12,6 @@ namespace {
 // Empty, tiny, eager, the largest eager, rendezvous in one fragment, rendezvous striped over both rails.
 constexpr std::array<std::size_t, 6> sizes = {0, 8, 3000, 16384, 60'000, 900'000};
 constexpr int rounds = 3;
-
-// With ThreadSanitizer, which has nothing to find where there is one thread, and takes its time: every so manieth step.
-#ifdef __SANITIZE_THREAD__
-constexpr std::uint64_t stride = 16;
-#else
-constexpr std::uint64_t stride = 1;
-#endif
 
 /// Both sides send each other every size, all with one tag, so that only order tells the messages apart.
 void exchange(SimPair& pair) {
@@ -91,7 +83,7 @@ TEST_CASE("failover: a link killed at each step of an exchange", "[engine]") {
     const auto* device = GENERATE("eth0", "eth1");
     const auto steps = steps_without_faults(policy, "a", device);
     REQUIRE(steps > 20);
-    for (std::uint64_t n = 1; n <= steps; n += stride) {
+    for (std::uint64_t n = 1; n <= steps; n += test::stride) {
         const auto plan = "kill_link@" + std::to_string(n);
         INFO(policy << " " << device << " " << plan);
         SimPair pair(policy, {{std::string("a/") + device, transports::FaultPlan::parse(plan)}});
@@ -102,7 +94,7 @@ TEST_CASE("failover: a link killed at each step of an exchange", "[engine]") {
 TEST_CASE("failover: a work killed on the way, at each work", "[engine]") {
     const auto* policy = GENERATE("round_robin", "vft");
     const auto steps = steps_without_faults(policy, "b", "eth0");
-    for (std::uint64_t n = 1; n <= steps / 2; n += stride) {
+    for (std::uint64_t n = 1; n <= steps / 2; n += test::stride) {
         const auto plan = "kill_work@" + std::to_string(n);
         INFO(policy << " " << plan);
         SimPair pair(policy, {{"b/eth0", transports::FaultPlan::parse(plan)}});
@@ -114,17 +106,7 @@ TEST_CASE("failover: random faults on every rail", "[engine]") {
     const std::string faults =
         GENERATE(",refuse=30%", ",duplicate=30%", ",delay=30%:9", ",kill_link=1%,delay=5%:3",
                  ",kill_link=3%,refuse=20%,delay=10%:5,duplicate=10%", ",kill_work=2%,delay_work=10%:5,duplicate=10%");
-    for (std::uint64_t seed = 1; seed <= 20; seed += stride) {
-        FaultyTransport::Plans plans;
-        std::string said;
-        for (const char* rail : {"a/eth0", "a/eth1", "b/eth0", "b/eth1"}) {
-            plans[rail] = transports::FaultPlan::parse("seed=" + std::to_string(seed * 4 + plans.size()) + faults);
-            said += std::string(rail) + ":" + plans[rail].text() + " ";
-        }
-        INFO(said);
-        SimPair pair(seed % 2 == 0 ? "vft" : "round_robin", plans, seed);
-        exchange(pair);
-    }
+    test::with_random_faults(faults, exchange);
 }
 
 TEST_CASE("failover: the only rail is cut and comes back", "[engine]") {

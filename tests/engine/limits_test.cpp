@@ -47,6 +47,56 @@ TEST_CASE("steady traffic allocates nothing", "[engine]") {
     CHECK(per_message < 0.01);  // a pool may still grow once in a while, never with each message
 }
 
+TEST_CASE("steady one-sided traffic allocates nothing", "[engine]") {
+    if (!test::counts_memory) return;
+    const std::size_t bytes = GENERATE(std::size_t{8}, std::size_t{4096}, std::size_t{200000});
+    INFO(bytes << " bytes");
+    auto config = test::two_rails();
+    config.set("probe", "off");
+    Pair pair(config);
+    const auto data = pattern(bytes);
+    std::vector<std::byte> got(bytes);
+    std::vector<std::byte> memory(bytes);
+    const auto region = pair.b.register_memory(memory);
+    std::uint64_t before_it = 0;
+    std::vector<Request> requests(24);
+    const auto round = [&] {
+        for (std::size_t i = 0; i < requests.size(); i += 3) {
+            requests[i] = pair.a.iput(pair.to_b, {region.key(), 0}, data, {.notify = true});
+            requests[i + 1] = pair.a.iget(pair.to_b, {region.key(), 0}, got);
+            requests[i + 2] = pair.a.ifetch_add(pair.to_b, {region.key(), 0}, 1, before_it);
+        }
+        auto flush = pair.a.iflush(pair.to_b);
+        for (auto& request : requests) pair.finish(pair.a, request);
+        pair.finish(pair.a, flush);
+    };
+    for (int i = 0; i < 200; ++i) round();
+    const auto before = test::allocations();
+    for (int i = 0; i < 200; ++i) round();
+    CHECK(static_cast<double>(test::allocations() - before) / (200.0 * 24) < 0.01);
+}
+
+TEST_CASE("a flood of puts that nobody answers stays small", "[engine]") {
+    Pair pair;
+    std::vector<std::byte> memory(16384);
+    const auto region = pair.b.register_memory(memory);
+    const auto data = pattern(memory.size());
+    auto first = pair.a.iput(pair.to_b, {region.key(), 0}, ConstBuffer(data).first(0), {.end = PutEnd::remote});
+    pair.finish(pair.a, first);  // connected
+    const auto before = resident_bytes();
+    std::vector<Request> puts;
+    for (int i = 0; i < 20'000; ++i) {  // 320 MB
+        puts.push_back(pair.a.iput(pair.to_b, {region.key(), 0}, data));
+        if (i % 64 == 0) pair.a.progress();
+    }
+    const auto after = resident_bytes();
+    if (test::counts_memory) CHECK(after - std::min(after, before) < 64U << 20);
+    auto flush = pair.a.iflush(pair.to_b);
+    CHECK(pair.finish(pair.a, flush).ok());
+    for (auto& put : puts) REQUIRE(pair.finish(pair.a, put).ok());
+    CHECK(memory == data);
+}
+
 TEST_CASE("an unexpected flood stays small and loses nothing", "[engine]") {
     constexpr std::uint64_t count = 1'000'000;
     Pair pair;

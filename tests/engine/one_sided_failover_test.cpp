@@ -2,10 +2,8 @@
 #include "engine/sim_pair.hpp"
 
 using namespace railmux;
-using messaging::AtomicCall;
 using messaging::AtomicOp;
 using messaging::Engine;
-using test::FaultyTransport;
 using test::pattern;
 using test::SimPair;
 
@@ -15,14 +13,6 @@ namespace {
 constexpr std::array<std::size_t, 5> sizes = {0, 8, 16384, 60'000, 600'000};
 constexpr std::size_t room = 700'000;
 constexpr std::size_t adds = 40;
-
-#ifdef __SANITIZE_THREAD__
-constexpr std::uint64_t stride = 16;
-#elif defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t stride = 4;
-#else
-constexpr std::uint64_t stride = 1;
-#endif
 
 /// What one side does to the other.
 struct Half {
@@ -130,7 +120,7 @@ TEST_CASE("one-sided-failover: a link killed at each step", "[engine]") {
     const auto* device = GENERATE("eth0", "eth1");
     const auto steps = steps_without_faults(policy, device);
     REQUIRE(steps > 20);
-    for (std::uint64_t n = 1; n <= steps; n += stride) {
+    for (std::uint64_t n = 1; n <= steps; n += test::stride) {
         const auto plan = "kill_link@" + std::to_string(n);
         INFO(policy << " " << device << " " << plan);
         SimPair pair(policy, {{std::string("a/") + device, transports::FaultPlan::parse(plan)}});
@@ -142,17 +132,7 @@ TEST_CASE("one-sided-failover: random faults on every rail", "[engine]") {
     const std::string faults =
         GENERATE(",duplicate=30%", ",delay=30%:9", ",kill_link=3%,refuse=20%,delay=10%:5,duplicate=10%",
                  ",kill_work=2%,delay_work=10%:5,duplicate=10%");
-    for (std::uint64_t seed = 1; seed <= 20; seed += stride) {
-        FaultyTransport::Plans plans;
-        std::string said;
-        for (const char* rail : {"a/eth0", "a/eth1", "b/eth0", "b/eth1"}) {
-            plans[rail] = transports::FaultPlan::parse("seed=" + std::to_string(seed * 4 + plans.size()) + faults);
-            said += std::string(rail) + ":" + plans[rail].text() + " ";
-        }
-        INFO(said);
-        SimPair pair(seed % 2 == 0 ? "vft" : "round_robin", plans, seed);
-        exchange(pair);
-    }
+    test::with_random_faults(faults, exchange);
 }
 
 TEST_CASE("one-sided-failover: a lost peer ends everything, and the flush says so", "[engine]") {

@@ -370,6 +370,24 @@ TEST_CASE("one-sided: memory may go while peers use it", "[engine]") {
     if (getting && status.ok()) CHECK(std::ranges::all_of(got, [](std::byte byte) { return byte == std::byte{}; }));
 }
 
+TEST_CASE("one-sided: memory goes though who reads it stands still", "[engine]") {
+    auto config = test::two_rails();
+    config.set("close.timeout", "50ms").set("log", "off");
+    Pair pair(config);
+    const std::size_t bytes = 50'000'000;  // more than sockets hold
+    auto memory = std::make_unique<std::byte[]>(bytes);
+    std::optional region(pair.b.register_memory({memory.get(), bytes}));
+    std::vector<std::byte> got(bytes);
+    auto get = pair.a.iget(pair.to_b, {region->key(), 0}, got);
+    const auto sending = [&] {
+        return std::ranges::any_of(pair.b.traffic(), [](const RailTraffic& rail) { return rail.sent_bytes > 0; });
+    };
+    pair.until(sending);
+    region.reset();
+    memory.reset();  // a rail that still sends it reads freed memory
+    CHECK(!pair.finish(pair.a, get).ok());
+}
+
 TEST_CASE("one-sided: a peer that leaves ends what was under way", "[engine]") {
     auto config = test::two_rails();
     config.set("connect.patience", "200ms");

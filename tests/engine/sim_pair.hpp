@@ -171,4 +171,27 @@ public:
     Peer to_a;
 };
 
+// With ThreadSanitizer, which has nothing to find where there is one thread, and takes its time: every so manieth step.
+#ifdef __SANITIZE_THREAD__
+constexpr std::uint64_t stride = 16;
+#else
+constexpr std::uint64_t stride = 1;
+#endif
+
+/// Pairs that have these faults on every rail, each from another seed.
+template <typename Exchange>
+void with_random_faults(const std::string& faults, Exchange exchange) {
+    for (std::uint64_t seed = 1; seed <= 20; seed += stride) {
+        FaultyTransport::Plans plans;
+        std::string said;
+        for (const char* rail : {"a/eth0", "a/eth1", "b/eth0", "b/eth1"}) {
+            plans[rail] = transports::FaultPlan::parse("seed=" + std::to_string(seed * 4 + plans.size()) + faults);
+            said += std::string(rail) + ":" + plans[rail].text() + " ";
+        }
+        INFO(said);
+        SimPair pair(seed % 2 == 0 ? "vft" : "round_robin", plans, seed);
+        exchange(pair);
+    }
+}
+
 }  // namespace railmux::test

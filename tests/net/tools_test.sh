@@ -92,6 +92,8 @@ refuses 1 "port $port is in use" "$railmux" pingpong --listen "$port"
 kill "$listener"
 refuses 2 'policy: "robin" is not one of vft|' "$railmux" bandwidth --listen 0 --policy robin
 refuses 2 '"5-" is not a size' "$railmux" pingpong --listen 0 --sizes 5-
+refuses 1 "transports names tpc, which there is not (did you mean \"tcp\"?)" "$railmux" info --transport tpc
+refuses 1 "self: not selected by transports" "$railmux" pingpong --listen 0 --transport ^tcp,^self
 refuses 2 "atomics have 4 or 8 bytes" "$railmux" atomic --listen 0 --sizes 16
 refuses 2 "neither --listen nor --connect" "$railmux" pingpong
 refuses 2 "--bogus" "$railmux" info --bogus
@@ -100,6 +102,7 @@ RAILMUX_EAGER_MAX=64Q refuses 1 'RAILMUX_EAGER_MAX: "64Q" is not a size' "$railm
 RAILMUX_TCP_INTERFACES=nosuch0 refuses 1 "nosuch0" "$railmux" pingpong --listen 0
 
 echo "info"
+"$railmux" info --transport tcp | grep -q 'self .*not selected by transports' || fail "--transport selects nothing"
 "$railmux" info | grep -q '^rail ' || fail "no table of rails"
 "$railmux" info --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["rails"]'
 RAILMUX_POLICY=fixed "$railmux" info --config --json | python3 -c '
