@@ -14,8 +14,8 @@ namespace {
 
 constexpr auto footer =
     R"(One side reaches into the memory of the other, which only waits. For each size first one operation at a time: min,
-median and 99th percentile of its time in microseconds, until it is known to be done over there. Then with --window under way:
-MB/s (10^6 bytes) and operations per second.
+mean, median and 99th percentile of its time in microseconds, until it is known to be done over there. Then with --window under
+way: MB/s (10^6 bytes) and operations per second.
 
   host-a$ railmux put --listen 5000
   host-b$ railmux put --connect host-a:5000 --sizes 8,64K,4M

@@ -63,6 +63,7 @@ Result access_result(std::uint64_t bytes, const Spread& alone, const Outcome& ou
     result.figures.back().title = "operations/s";
     constexpr double us = 1000;
     result.figures.insert(result.figures.begin(), {{"min_us", "min us", alone.min / us},
+                                                   {"mean_us", "mean us", alone.mean / us},
                                                    {"median_us", "median us", alone.median / us},
                                                    {"p99_us", "p99 us", alone.p99 / us}});
     return result;

@@ -60,7 +60,7 @@ result = json.loads(open(sys.argv[1]).read())
 assert list(result) == ["tool", "results"] and result["tool"] == sys.argv[2], result
 assert [r["bytes"] for r in result["results"]] == ([4, 8] if sys.argv[2] == "atomic" else [0, 1, 17, 4096, 307200])
 for r in result["results"]:
-    assert list(r) == ["bytes", "min_us", "median_us", "p99_us", "MB_per_s", "operations_per_s", "rails"], r
+    assert list(r) == ["bytes", "min_us", "mean_us", "median_us", "p99_us", "MB_per_s", "operations_per_s", "rails"], r
     assert 0 < r["min_us"] <= r["median_us"] <= r["p99_us"], r
     assert sum(r["rails"].values()) == 101 * r["bytes"], r
 PYTHON
