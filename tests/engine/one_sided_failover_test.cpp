@@ -1,4 +1,6 @@
 // One-sided operations while links die: whatever dies, at whatever moment, each takes effect exactly once.
+#include <numeric>
+
 #include "engine/sim_pair.hpp"
 
 using namespace railmux;
@@ -10,9 +12,9 @@ using test::SimPair;
 namespace {
 
 // In a frame, and over all rails.
-constexpr std::array<std::size_t, 5> sizes = {0, 8, 16384, 60'000, 600'000};
-constexpr std::size_t room = 700'000;
-constexpr std::size_t adds = 40;
+constexpr std::array<std::size_t, 4> sizes = {0, 8, 16384, 600'000};
+constexpr std::size_t room = 630'000;
+constexpr std::size_t adds = 20;
 
 /// What one side does to the other.
 struct Half {
@@ -57,7 +59,7 @@ struct Half {
             }
             at += bytes;
         }
-        for (const auto bytes : {std::size_t{9000}, std::size_t{300'000}}) {
+        for (const auto bytes : {std::size_t{9000}, std::size_t{100'000}}) {
             const ConstBuffer out = ConstBuffer(data).first(bytes);
             requests.push_back(origin.iput(peer, {regions[2].key(), 0}, {&out, 1}, {.notify = true}, nullptr));
         }
@@ -69,7 +71,7 @@ struct Half {
         for (auto& request : requests) {
             if (!request.active()) continue;
             const auto status = origin.test(request);
-            if (status) REQUIRE(status->ok());
+            if (status && !status->ok()) FAIL("one failed as " << to_string(status->code));
             all = all && status;
         }
         if (told.active()) all = target.test(told).has_value() && all;
@@ -83,7 +85,9 @@ struct Half {
         CHECK((std::equal(data.begin(), data.begin() + until, written.begin())));
         CHECK((std::equal(read.begin(), read.begin() + until, got.begin())));
         CHECK(counter == adds);
-        for (std::size_t i = 0; i < adds; ++i) CHECK(before[i] == i);
+        std::array<std::uint64_t, adds> expected{};
+        std::iota(expected.begin(), expected.end(), std::uint64_t{0});
+        CHECK(before == expected);
         CHECK((std::ranges::all_of(cleared, [](std::byte byte) { return byte == std::byte{}; })));
         CHECK(regions[2].notified() == 2);
     }
