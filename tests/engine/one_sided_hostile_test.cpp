@@ -1,0 +1,199 @@
+// A process that knows the job's key and keeps to the session, and says what it likes in the frames of one-sided operations:
+// nothing outside what it was given is written, and the others are served on.
+#include <random>
+
+#include "engine/sim_pair.hpp"
+#include "messaging/one_sided_wire.hpp"
+#include "rails/rail_manager.hpp"
+
+using namespace railmux;
+using namespace railmux::messaging;
+using test::pattern;
+using test::SimHosts;
+
+namespace {
+
+class Hostile final : private rails::Upper {
+public:
+    Hostile(SimHosts& hosts, messaging::Engine& victim)
+        : log_(base::LogLevel::off),
+          rail_set_(transports_of(hosts), {}, log_),
+          policy_(sched::make_policy("round_robin", rail_set_.size())),
+          rails_(options(), rail_set_, *policy_, *this, log_),
+          victim_(rails_.learn(*rails::ProcessAddress::parse(victim.address()))) {
+        static_cast<void>(victim.add_peer(rails_.own_address("hostile", 1).encode()));
+    }
+    ~Hostile() { rails_.close(); }
+    Hostile(const Hostile&) = delete;
+    Hostile& operator=(const Hostile&) = delete;
+
+    void say(rails::FrameType type, std::uint8_t flags, std::span<const std::byte> body, base::Nanoseconds now) {
+        auto* frame = rails_.pool().take(rails::FrameHeader::size + body.size());
+        frame->type = type;
+        frame->flags = flags;
+        frame->bytes = static_cast<std::uint32_t>(rails::FrameHeader::size + body.size());
+        std::ranges::copy(body, frame->data() + rails::FrameHeader::size);
+        rails_.send(victim_, frame, now);
+        rails_.flush(now);
+    }
+    void poll(base::Nanoseconds now) { static_cast<void>(rails_.poll(now)); }
+    [[nodiscard]] bool heard() const { return rails_.idle(victim_); }
+
+    std::uint64_t answers = 0;
+
+private:
+    static messaging::Transports transports_of(SimHosts& hosts) {
+        messaging::Transports all;
+        all.push_back(test::sim::make_transport(hosts.fabric, "hostile"));
+        return all;
+    }
+    static rails::RailManager::Options options() {
+        rails::RailManager::Options options;
+        options.connector.self = {.instance = 666, .rank = rails::no_rank};
+        options.connector.key = rails::make_job_key("", "");
+        options.assessor.probe = false;
+        options.share_node = false;
+        return options;
+    }
+
+    bool on_frame(std::uint32_t, const rails::FrameHeader&, std::span<const std::byte>) override {
+        ++answers;
+        return true;
+    }
+    void on_released(std::uint32_t, const rails::Frame&) override {}
+    void on_sendable(std::uint32_t) override {}
+    rails::Frame* next_bulk(std::uint32_t, std::uint32_t, std::uint8_t, std::uint64_t) override { return nullptr; }
+    std::uint64_t bulk_left(std::uint32_t, std::uint8_t) override { return 0; }
+    void on_link_lost(std::uint32_t, std::uint32_t) override {}
+    void on_peer_gone(std::uint32_t, ErrorCode) override {}
+    void on_address_wanted(std::uint32_t) override {}
+
+    base::Logger log_;
+    rails::RailSet rail_set_;
+    std::unique_ptr<sched::Policy> policy_;
+    rails::RailManager rails_;
+    std::uint32_t victim_;
+};
+
+/// Frames that are nearly right: one thing or the other is not.
+class Liar {
+public:
+    Liar(RemoteKey readable, RemoteKey writable, std::uint64_t bytes)
+        : keys_{readable, writable}, bytes_(bytes) {}
+
+    struct Lie {
+        rails::FrameType type{};
+        std::vector<std::byte> body;
+    };
+    Lie next() {
+        Lie lie = shaped();
+        if (one_in(8) && !lie.body.empty()) lie.body[random_() % lie.body.size()] = static_cast<std::byte>(random_());
+        if (one_in(40)) lie.body.resize(random_() % (lie.body.size() + 9));
+        return lie;
+    }
+    bool one_in(std::uint64_t n) { return random_() % n == 0; }
+
+private:
+    std::uint64_t number() {
+        const std::array<std::uint64_t, 8> all = {0,          1,         random_() % 100, bytes_ - random_() % 20,
+                                                  bytes_ + 1, 0 - bytes_, ~std::uint64_t{0}, random_()};
+        return all[random_() % all.size()];
+    }
+    Handle handle() { return {static_cast<std::uint32_t>(random_() % 4), static_cast<std::uint32_t>(random_() % 4)}; }
+    AskHead head() { return {{one_in(20) ? RemoteKey() : keys_[random_() % 2], number()}, handle()}; }
+
+    Lie shaped() {
+        using rails::FrameType;
+        std::vector<std::byte> body(4096);
+        std::vector<rails::BulkTarget::Key> keys(random_() % 4);
+        for (auto& key : keys) key = {static_cast<std::uint8_t>(random_() % 3), {random_() % 4, random_()}};
+        const auto cut = [&](FrameType type, std::size_t size) {
+            body.resize(size);
+            return Lie{type, body};
+        };
+        switch (random_() % 100) {
+            case 0: write_got(body.data(), {handle(), {}}); return cut(FrameType::got, GotBody::size + random_() % 99);
+            case 1:
+                write_result(body.data(), {handle(), ErrorCode::ok, number()});
+                return cut(FrameType::results, Result::size);
+            case 2: write_fin(body.data(), {handle(), number(), number()}); return cut(FrameType::fin, FinBody::size);
+            case 3:
+                write_cts(body.data(), {handle(), handle(), number()}, keys);
+                return cut(FrameType::cts, CtsBody::size + keys.size() * bulk_key_size);
+            default: break;
+        }
+        switch (random_() % 5) {
+            case 0:
+                write_put(body.data(), {head(), one_in(2), {}});
+                return cut(FrameType::put, PutBody::size + random_() % 2000);
+            case 1: write_get(body.data(), {head(), number()}); return cut(FrameType::get, GetBody::size);
+            case 2:
+                write_atomic(body.data(), {head(), static_cast<AtomicOp>(random_() % 3),
+                                           static_cast<std::uint8_t>(4 + random_() % 2 * 4), number(), number()});
+                return cut(FrameType::atomic, AtomicBody::size);
+            case 3:
+                write_put_request(body.data(), {head(), one_in(2), number(), handle()});
+                return cut(FrameType::put_request, PutRequestBody::size);
+            default:
+                write_get_request(body.data(), {head(), number(), handle()}, keys);
+                return cut(FrameType::get_request, GetRequestBody::size + keys.size() * bulk_key_size);
+        }
+    }
+
+    std::array<RemoteKey, 2> keys_;
+    std::uint64_t bytes_;
+    std::mt19937_64 random_{11};
+};
+
+}  // namespace
+
+TEST_CASE("one-sided: a peer that lies in its frames harms nothing", "[engine]") {
+    SimHosts hosts;
+    hosts.settings.emplace_back("probe", "off");
+    for (const char* host : {"victim", "honest", "hostile"}) {
+        for (const char* net : {"0", "1"}) {
+            hosts.fabric.add_rail(host, {.device = std::string("eth") + net,
+                                         .network = std::string("net") + net,
+                                         .timing = test::sim::simple_timing(2000, 300, 300, 400, 1.0)});
+        }
+    }
+    const auto victim = hosts.start("victim", "round_robin");
+    const auto honest = hosts.start("honest", "round_robin");
+    const auto to_victim = honest->add_peer(victim->address());
+
+    constexpr std::size_t margin = 4096;
+    constexpr std::size_t bytes = 20'000;
+    auto memory = pattern(bytes + 2 * margin, 3);
+    const auto secret = pattern(bytes, 4);
+    auto readable = secret;
+    std::optional writing(victim->register_memory(std::span(memory).subspan(margin, bytes), Rights::read_write));
+    std::optional reading(victim->register_memory(readable, Rights::read));
+    Hostile hostile(hosts, *victim);
+    Liar liar(reading->key(), writing->key(), bytes);
+    std::uint64_t said = 0;
+    hosts.until({victim.get(), honest.get()}, [&] {
+        const auto now = hosts.fabric.now();
+        hostile.poll(now);
+        if (said == 20'000) return hostile.heard();
+        if (!hostile.heard() && !liar.one_in(4)) return false;
+        const auto lie = liar.next();
+        hostile.say(lie.type, liar.one_in(3) ? rails::frame_flag::ordered : 0, lie.body, now);
+        ++said;
+        return false;
+    }, 600 * base::second);
+    CHECK(hostile.answers > said / 2);
+    CHECK((readable == secret));
+    const auto untouched = pattern(bytes + 2 * margin, 3);
+    CHECK((std::equal(memory.begin(), memory.begin() + margin, untouched.begin())));
+    CHECK((std::equal(memory.end() - margin, memory.end(), untouched.end() - margin)));
+
+    const auto data = pattern(bytes, 5);
+    const ConstBuffer out(data);
+    auto put = honest->iput(to_victim, {writing->key(), 0}, {&out, 1}, {.end = PutEnd::remote}, nullptr);
+    std::optional<Status> status;
+    hosts.until({victim.get(), honest.get()}, [&] { return (status = honest->test(put)).has_value(); });
+    CHECK(status->ok());
+    CHECK((std::equal(data.begin(), data.end(), memory.begin() + margin)));
+    writing.reset();
+    reading.reset();
+}
