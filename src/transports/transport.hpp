@@ -88,6 +88,13 @@ struct Work {
     std::uint64_t cookie = 0;             // handed back in `done`
 };
 
+/// Bytes of its segments.
+[[nodiscard]] inline std::size_t payload_of(const Work& work) noexcept {
+    std::size_t bytes = 0;
+    for (const auto& segment : work.segments) bytes += segment.size;
+    return bytes;
+}
+
 enum class EventKind : std::uint8_t {
     done,             // link, cookie, status
     received,         // link, data: one frame

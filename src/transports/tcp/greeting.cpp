@@ -140,13 +140,12 @@ void Rail::greeted(Link& link, const Greeting& greeting) {
         }
         --strangers_;
         link.phase = LinkPhase::requested;
-        slow_.push_back(
-            {.event = {.kind = EventKind::connect_request, .link = link.id}, .data = {body.begin(), body.end()}});
+        events_.tell({.kind = EventKind::connect_request, .link = link.id}, {}, body);
         return;
     }
     if (greeting.kind == GreetingKind::reply) {
         link.phase = LinkPhase::up;
-        slow_.push_back({.event = {.kind = EventKind::link_up, .link = link.id}, .data = {body.begin(), body.end()}});
+        events_.tell({.kind = EventKind::link_up, .link = link.id}, {}, body);
         link.setup.reset();
     } else {
         const std::vector<std::byte> reply(body.begin(), body.end());
@@ -156,19 +155,19 @@ void Rail::greeted(Link& link, const Greeting& greeting) {
 
 void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     [[maybe_unused]] const auto scope = guard_.enter();
-    Link* link = find(id);
+    Link* link = links_.find(id);
     if (link == nullptr || link->phase != LinkPhase::requested) return;
     send_greeting(*link, GreetingKind::reply, reply.first(std::min<std::size_t>(reply.size(), Greeting::max_body)));
     if (link->phase != LinkPhase::requested) return;
     link->same_host = stays_on_host(local_end(link->socket.get()), remote_end(link->socket.get()));
     link->phase = LinkPhase::up;
     link->setup.reset();
-    slow_.push_back({.event = {.kind = EventKind::link_up, .link = id}});
+    events_.tell({.kind = EventKind::link_up, .link = id});
 }
 
 void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
     [[maybe_unused]] const auto scope = guard_.enter();
-    Link* link = find(id);
+    Link* link = links_.find(id);
     if (link == nullptr || link->phase != LinkPhase::requested) return;
     send_greeting(*link, GreetingKind::refusal, reply.first(std::min<std::size_t>(reply.size(), Greeting::max_body)));
     if (link->phase == LinkPhase::requested) kill(*link, "refused");

@@ -66,7 +66,6 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
     encoded_address_ = address_.encode();
     add_to_epoll(epoll_.get(), netlink_.descriptor(), netlink_tag);
     counter_at_start_ = bytes_sent_by(interface_index_);
-    dones_.reserve(1024);
 }
 
 Rail::~Rail() = default;
@@ -98,28 +97,10 @@ Reachability Rail::reach(std::span<const std::byte> bytes) const {
 // --- Links -----------------------------------------------------------------------------------------------------------
 
 Link& Rail::new_link(base::FileDescriptor socket, LinkPhase phase) {
-    std::uint32_t index = 0;
-    if (free_links_.empty()) {
-        index = static_cast<std::uint32_t>(links_.size());
-        links_.add();
-    } else {
-        index = free_links_.back();
-        free_links_.pop_back();
-    }
-    Link& link = links_[index];
-    const auto generation = link.id.generation + 1;
-    link = Link{};
-    link.id = {index, generation};
-    link.phase = phase;
+    Link& link = links_.add(phase);
     link.socket = std::move(socket);
     link.setup = std::make_unique<Link::Setup>();
     return link;
-}
-
-Link* Rail::find(LinkId id) noexcept {
-    if (id.index >= links_.size()) return nullptr;
-    Link& link = links_[id.index];
-    return link.id == id && link.phase != LinkPhase::free ? &link : nullptr;
 }
 
 void Rail::watch(Link& link, bool write) {
@@ -161,7 +142,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
     const auto phase = std::exchange(link.phase, LinkPhase::free);
     if (phase == LinkPhase::free) return;
     if (link.wants_write && phase == LinkPhase::up) --writers_;
-    if (link.partial.left > 0) dones_.push_back({link.id, link.partial.cookie, WorkStatus::link_lost});
+    if (link.partial.left > 0) events_.done(link.id, link.partial.cookie, WorkStatus::link_lost);
     link.partial.left = 0;
     std::erase(hot_, link.id.index);
     next_hot_ = 0;
@@ -170,15 +151,11 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
     if (phase == LinkPhase::greeting) {  // a stranger: nobody above has heard of it
         --strangers_;
         log_.warning("rail {}: {} closed: {}", traits_.name, link.label, cause);
-        retired_.push_back(link.id.index);
-    } else if (phase == LinkPhase::requested &&
-               std::any_of(slow_.begin(), slow_.end(), [&](const Slow& slow) { return slow.event.link == link.id; })) {
-        std::erase_if(slow_, [&](const Slow& slow) { return slow.event.link == link.id; });
-        retired_.push_back(link.id.index);
+        links_.retire(link.id);
+    } else if (phase == LinkPhase::requested && events_.withdraw_request(link.id)) {
+        links_.retire(link.id);
     } else {
-        slow_.push_back({.event = {.kind = EventKind::link_down, .code = code, .link = link.id},
-                         .text = std::string(cause),
-                         .data = {reply.begin(), reply.end()}});
+        events_.tell({.kind = EventKind::link_down, .code = code, .link = link.id}, cause, reply);
     }
     link.setup.reset();
     link.socket.reset();  // leaves the epoll set by itself
@@ -187,7 +164,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
 
 void Rail::disconnect(LinkId id) {
     [[maybe_unused]] const auto scope = guard_.enter();
-    if (Link* link = find(id); link != nullptr) kill(*link, "closed here");
+    if (Link* link = links_.find(id); link != nullptr) kill(*link, "closed here");
 }
 
 std::string Rail::describe(LinkId id) const {

@@ -9,15 +9,15 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/stable_vector.hpp"
 #include "base/thread_guard.hpp"
+#include "transports/event_queue.hpp"
+#include "transports/link_table.hpp"
 #include "transports/regions.hpp"
 #include "transports/tcp/address.hpp"
 #include "transports/tcp/interfaces.hpp"
@@ -65,27 +65,9 @@ private:
     static constexpr std::uint32_t listener_tag = 0xFFFFFF00U;  // epoll data of listeners and netlink, above any link
     static constexpr std::uint32_t netlink_tag = 0xFFFFFFFFU;
 
-    struct Slow {  // an event that carries texts or bytes of its own
-        Event event;
-        std::string text;
-        std::vector<std::byte> data;
-    };
-    struct Batch {  // the events of one poll, being filled
-        std::span<Event> events;
-        std::size_t count = 0;
-
-        [[nodiscard]] bool full() const noexcept { return count == events.size(); }
-        Event& next(EventKind kind, LinkId link) noexcept {
-            Event& event = events[count++];
-            event = Event{.kind = kind, .link = link};
-            return event;
-        }
-    };
-
     // rail.cpp
     void listen(std::span<const Endpoint> endpoints);
     Link& new_link(base::FileDescriptor socket, LinkPhase phase);
-    [[nodiscard]] Link* find(LinkId id) noexcept;
     void watch(Link& link, bool write);
     void unwatch(Link& link);
     void heat(Link& link);
@@ -110,9 +92,6 @@ private:
     void write_partial(Link& link) noexcept;
 
     // receiving.cpp
-    [[nodiscard]] bool queued() const noexcept { return done_at_ < dones_.size() || !slow_.empty(); }
-    void take_back() noexcept;
-    void drain_queues(Batch& batch) noexcept;
     void poll_hot(Batch& batch) noexcept;
     void poll_epoll(Batch& batch) noexcept;
     void serve(Link& link, std::uint32_t what, Batch& batch) noexcept;
@@ -141,20 +120,10 @@ private:
     Netlink netlink_;
     bool down_ = false;
 
-    base::StableVector<Link> links_;
-    std::vector<std::uint32_t> free_links_;
+    LinkTable<Link> links_;
     RegionTable regions_;
 
-    struct Done {
-        LinkId link;
-        std::uint64_t cookie = 0;
-        WorkStatus status = WorkStatus::ok;
-    };
-    std::vector<Done> dones_;  // from done_at_ on, not handed out
-    std::size_t done_at_ = 0;
-    std::deque<Slow> slow_;               // waiting
-    std::deque<Slow> lent_;               // handed out; kept until the next poll
-    std::vector<std::uint32_t> retired_;  // links whose link_down was handed out: free from the next poll on
+    EventQueue events_;
 
     std::unique_ptr<std::byte[]> staging_;
     std::size_t staging_at_ = 0;                      // first byte not parsed

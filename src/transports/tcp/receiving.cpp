@@ -22,8 +22,8 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     ++polls_;
     Batch batch{events};
-    if (!lent_.empty() || !retired_.empty()) take_back();
-    if (queued()) drain_queues(batch);
+    events_.take_back(links_);
+    if (!events_.empty()) events_.hand_out(batch, links_);
     if (staging_at_ == staging_end_) {
         staging_at_ = staging_end_ = 0;
     } else {  // what the last poll had no room for; reading goes on behind it, because it is lent from here
@@ -33,45 +33,16 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     // The others first: a link that keeps every batch full must not keep them waiting.
     if (polls_ >= next_look_ || writers_ > 0) poll_epoll(batch);
     poll_hot(batch);
-    if (queued()) drain_queues(batch);
+    if (!events_.empty()) events_.hand_out(batch, links_);
     return batch.count;
-}
-
-/// What the last poll lent or reported is ours again.
-void Rail::take_back() noexcept {
-    lent_.clear();
-    for (const auto index : retired_) free_links_.push_back(index);
-    retired_.clear();
 }
 
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    const bool waiting = queued() || staging_at_ < staging_end_;
+    const bool waiting = !events_.empty() || staging_at_ < staging_end_;
     while (!waiting && !hot_.empty()) cool(links_[hot_.back()]);
     if (!waiting) next_look_ = polls_;  // whoever slept on the descriptor was woken by it
     return waiting ? -1 : epoll_.get();
-}
-
-void Rail::drain_queues(Batch& batch) noexcept {
-    while (done_at_ < dones_.size() && !batch.full()) {
-        const auto& done = dones_[done_at_++];
-        auto& event = batch.next(EventKind::done, done.link);
-        event.cookie = done.cookie;
-        event.status = done.status;
-        if (Link* link = find(done.link); link != nullptr && link->undone > 0) --link->undone;
-    }
-    if (done_at_ < dones_.size()) return;  // they come before any link_down
-    dones_.clear();
-    done_at_ = 0;
-    while (!slow_.empty() && !batch.full()) {
-        lent_.push_back(std::move(slow_.front()));
-        slow_.pop_front();
-        auto& slow = lent_.back();
-        slow.event.text = slow.text;
-        slow.event.data = slow.data;
-        batch.events[batch.count++] = slow.event;
-        if (slow.event.kind == EventKind::link_down) retired_.push_back(slow.event.link.index);
-    }
 }
 
 void Rail::poll_hot(Batch& batch) noexcept {
@@ -210,7 +181,7 @@ void Rail::advance_put(Link& link, std::size_t bytes) {
     if (read.put_left > 0) return;
     read.put_place = nullptr;
     if (std::exchange(read.notify, false)) {
-        slow_.push_back({.event = {.kind = EventKind::notified, .immediate = read.immediate, .link = link.id}});
+        events_.tell({.kind = EventKind::notified, .immediate = read.immediate, .link = link.id});
     }
 }
 

@@ -10,12 +10,6 @@ namespace railmux::transports::tcp {
 
 namespace {
 
-std::size_t payload_of(const Work& work) noexcept {
-    std::size_t bytes = 0;
-    for (const auto& segment : work.segments) bytes += segment.size;
-    return bytes;
-}
-
 std::size_t stream_bytes(const Work& work) noexcept {
     return (work.op == Op::send ? StreamHeader::send_size : StreamHeader::put_size) + payload_of(work);
 }
@@ -45,9 +39,9 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
         const auto id = works[posted].link;
         auto end = posted + 1;
         while (end < works.size() && works[end].link == id) ++end;
-        Link* link = find(id);
+        Link* link = links_.find(id);
         if (link == nullptr || link->phase != LinkPhase::up) {
-            for (; posted < end; ++posted) dones_.push_back({id, works[posted].cookie, WorkStatus::link_lost});
+            for (; posted < end; ++posted) events_.done(id, works[posted].cookie, WorkStatus::link_lost);
             continue;
         }
         const auto group = works.subspan(posted, end - posted);
@@ -70,7 +64,7 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
         if (sent < 0) {
             kill(link, std::strerror(errno));
             for (; accepted < works.size(); ++accepted) {
-                dones_.push_back({id, works[accepted].cookie, WorkStatus::link_lost});
+                events_.done(id, works[accepted].cookie, WorkStatus::link_lost);
             }
             return accepted;
         }
@@ -86,7 +80,7 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
             left -= size;
             bytes -= size;
             ++link.undone;
-            dones_.push_back({id, work.cookie, WorkStatus::ok});
+            events_.done(id, work.cookie, WorkStatus::ok);
             ++accepted;
         }
     }
@@ -162,7 +156,7 @@ void Rail::write_partial(Link& link) noexcept {
     if (!link.same_host) sent_outside_ += static_cast<std::size_t>(sent);
     partial.advance(static_cast<std::size_t>(sent));
     if (partial.left > 0) return;
-    dones_.push_back({link.id, partial.cookie, WorkStatus::ok});
+    events_.done(link.id, partial.cookie, WorkStatus::ok);
     watch(link, false);
 }
 

@@ -18,7 +18,7 @@ void Rail::rail_down(std::string_view cause) {
         if (link.phase != LinkPhase::free) kill(link, cause);
     });
     listeners_.clear();
-    slow_.push_back({.event = {.kind = EventKind::rail_down}, .text = std::string(cause)});
+    events_.tell({.kind = EventKind::rail_down}, cause);
 }
 
 void Rail::read_netlink() {

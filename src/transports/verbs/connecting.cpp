@@ -96,7 +96,7 @@ void Rail::resolve(Link& link, sockaddr_storage to) {
 
 void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     [[maybe_unused]] const auto scope = guard_.enter();
-    Link* link = find(id);
+    Link* link = links_.find(id);
     if (link == nullptr || link->phase != Phase::requested) return;
     if (!make_queue(*link)) {
         rdma_reject(link->connection.get(), nullptr, 0);
@@ -112,7 +112,7 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
 
 void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
     [[maybe_unused]] const auto scope = guard_.enter();
-    Link* link = find(id);
+    Link* link = links_.find(id);
     if (link == nullptr || link->phase != Phase::requested) return;
     const auto data = with_length(reply.first(std::min<std::size_t>(reply.size(), traits_.max_reply)));
     rdma_reject(link->connection.get(), data.data(), static_cast<std::uint8_t>(data.size()));
@@ -227,8 +227,7 @@ void Rail::take_request(News& news) {
     if (full) news.data.resize(full_hello);
     Link& link = new_link(Phase::requested, std::move(connection));
     link.label = fmt::format("{} - {}", address_.at.text(), peer_of(news.id));
-    slow_.push_back(
-        {.event = {.kind = EventKind::connect_request, .link = link.id}, .text = {}, .data = std::move(news.data)});
+    events_.tell({.kind = EventKind::connect_request, .link = link.id}, {}, news.data);
 }
 
 void Rail::send_request(Link& link) {
@@ -244,8 +243,7 @@ void Rail::established(Link& link, std::span<const std::byte> reply) {
     if (link.phase != Phase::awaiting_reply && link.phase != Phase::accepting) return;  // its first frame was faster
     link.phase = Phase::up;
     link.label += fmt::format(" (queue pair {})", link.queue);
-    slow_.push_back(
-        {.event = {.kind = EventKind::link_up, .link = link.id}, .text = {}, .data = {reply.begin(), reply.end()}});
+    events_.tell({.kind = EventKind::link_up, .link = link.id}, {}, reply);
 }
 
 // --- The device ------------------------------------------------------------------------------------------------------

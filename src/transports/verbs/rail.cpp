@@ -83,7 +83,6 @@ Rail::Rail(const Port& port, base::Logger& log)
     for (const int descriptor : {channel_->fd, wakeups_->fd, device_->async_fd}) watch(descriptor);
     address_ = {base::host_identity(), port.address, port_of(full_listener_), port_of(short_listener_)};
     encoded_address_ = address_.encode();
-    dones_.reserve(1024);
 }
 
 Rail::~Rail() {
@@ -135,29 +134,11 @@ Reachability Rail::reach(std::span<const std::byte> bytes) const {
 // --- Links -----------------------------------------------------------------------------------------------------------
 
 Link& Rail::new_link(Phase phase, CmId connection) {
-    std::uint32_t index = 0;
-    if (free_links_.empty()) {
-        index = static_cast<std::uint32_t>(links_.size());
-        links_.add();
-    } else {
-        index = free_links_.back();
-        free_links_.pop_back();
-    }
-    Link& link = links_[index];
-    const auto generation = link.id.generation + 1;
-    link = Link{};
-    link.id = {index, generation};
-    link.phase = phase;
+    Link& link = links_.add(phase);
     link.label = traits_.name;
     link.connection = std::move(connection);
     if (link.connection) link.connection->context = &link;  // which stays where it is
     return link;
-}
-
-Link* Rail::find(LinkId id) noexcept {
-    if (id.index >= links_.size()) return nullptr;
-    Link& link = links_[id.index];
-    return link.id == id && link.phase != Phase::free ? &link : nullptr;
 }
 
 /// The link has no future. What the device still has of it comes back first, if there is anything.
@@ -186,22 +167,16 @@ void Rail::finish(Link& link) {
         --queues_;
     }
     link.phase = Phase::free;
-    const auto unheard = std::ranges::find_if(slow_, [&](const Slow& slow) {
-        return slow.event.kind == EventKind::connect_request && slow.event.link == link.id;
-    });
-    if (unheard != slow_.end()) {  // nobody above knows of it
-        slow_.erase(unheard);
-        retired_.push_back(link.id.index);
-        return;
+    if (events_.withdraw_request(link.id)) {
+        links_.retire(link.id);
+    } else {
+        events_.tell({.kind = EventKind::link_down, .link = link.id}, link.cause, link.reply);
     }
-    slow_.push_back({.event = {.kind = EventKind::link_down, .link = link.id},
-                     .text = std::move(link.cause),
-                     .data = std::move(link.reply)});
 }
 
 void Rail::disconnect(LinkId id) {
     [[maybe_unused]] const auto scope = guard_.enter();
-    Link* link = find(id);
+    Link* link = links_.find(id);
     if (link == nullptr) return;
     link->closed = true;
     if (link->phase == Phase::requested) rdma_reject(link->connection.get(), nullptr, 0);
@@ -219,7 +194,7 @@ void Rail::rail_down(std::string_view cause) {
         end(link, cause);
         if (link.phase != Phase::free) finish(link);  // a device that is gone gives nothing back
     });
-    slow_.push_back({.event = {.kind = EventKind::rail_down}, .text = std::string(cause)});
+    events_.tell({.kind = EventKind::rail_down}, cause);
 }
 
 // --- Regions ---------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -18,8 +17,9 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
-#include "base/stable_vector.hpp"
 #include "base/thread_guard.hpp"
+#include "transports/event_queue.hpp"
+#include "transports/link_table.hpp"
 #include "transports/transport.hpp"
 #include "transports/verbs/address.hpp"
 #include "transports/verbs/fabric.hpp"
@@ -58,33 +58,12 @@ private:
     static constexpr std::uint64_t look_period = 64;   // polls; a look at the event channels is two system calls
     static constexpr std::size_t bulk_slabs_max = 64;  // 4 MiB on their way on all links of the rail
 
-    struct Slow {  // an event that carries texts or bytes of its own
-        Event event;
-        std::string text;
-        std::vector<std::byte> data;
-    };
-    struct Batch {  // the events of one poll, being filled
-        std::span<Event> events;
-        std::size_t count = 0;
-
-        [[nodiscard]] bool full() const noexcept { return count == events.size(); }
-        Event& next(EventKind kind, LinkId link) noexcept {
-            Event& event = events[count++];
-            event = Event{.kind = kind, .link = link};
-            return event;
-        }
-    };
     struct News {  // an event of the connection manager, without what it lends
         rdma_cm_event_type kind;
         int status = 0;
         rdma_cm_id* id = nullptr;
         rdma_cm_id* listener = nullptr;
         std::vector<std::byte> data;
-    };
-    struct Done {
-        LinkId link;
-        std::uint64_t cookie = 0;
-        WorkStatus status = WorkStatus::ok;
     };
     struct Lent {
         LinkId link;
@@ -95,7 +74,6 @@ private:
     [[nodiscard]] CmId listen();
     void watch(int descriptor);
     Link& new_link(Phase phase, CmId connection);
-    [[nodiscard]] Link* find(LinkId id) noexcept;
     void end(Link& link, std::string_view cause, std::span<const std::byte> reply = {});
     void finish(Link& link);
     void rail_down(std::string_view cause);
@@ -125,10 +103,8 @@ private:
     void grant_all() noexcept;
 
     // receiving.cpp
-    [[nodiscard]] bool queued() const noexcept { return done_at_ < dones_.size() || !slow_.empty(); }
     void take_back() noexcept;
     void look() noexcept;
-    void drain_queues(Batch& batch) noexcept;
     void take_completions(Batch& batch) noexcept;
     [[nodiscard]] bool more_completions() noexcept;
     [[nodiscard]] bool take_receive(const ibv_wc& completion, Batch& batch) noexcept;
@@ -161,17 +137,12 @@ private:
     std::uint32_t posted_ = 0;      // receives
     Regions regions_;
 
-    base::StableVector<Link> links_;
-    std::vector<std::uint32_t> free_links_;
+    LinkTable<Link> links_;
     std::unordered_map<std::uint32_t, LinkId> by_queue_;
     std::vector<LinkId> granting_;  // links that owe credits
 
-    std::vector<Done> dones_;  // from done_at_ on, not handed out
-    std::size_t done_at_ = 0;
-    std::deque<Slow> slow_;               // waiting
-    std::deque<Slow> lent_;               // handed out; kept until the next poll
-    std::vector<Lent> lent_slabs_;        // frames handed out
-    std::vector<std::uint32_t> retired_;  // links whose link_down was handed out: free from the next poll on
+    EventQueue events_;
+    std::vector<Lent> lent_slabs_;  // frames handed out
 
     std::array<ibv_wc, 32> found_;  // completions, from found_at_ to found_end_ not looked at
     std::size_t found_at_ = 0;

@@ -23,14 +23,12 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
 
 /// What the last poll lent or reported is ours again.
 void Rail::take_back() noexcept {
-    if (!lent_.empty()) lent_.clear();
-    for (const auto index : retired_) free_links_.push_back(index);
-    retired_.clear();
+    events_.take_back(links_);
     if (lent_slabs_.empty()) return;
     for (const auto& lent : lent_slabs_) receive_slabs_.give(lent.slab);
     post_receives();
     for (const auto& lent : lent_slabs_) {
-        if (Link* link = find(lent.link); link != nullptr) grant(*link);
+        if (Link* link = links_.find(lent.link); link != nullptr) grant(*link);
     }
     lent_slabs_.clear();
     grant_all();
@@ -50,38 +48,16 @@ void Rail::look() noexcept {
 
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    if (queued() || found_at_ < found_end_ || std::exchange(room_, false)) return -1;
+    if (!events_.empty() || found_at_ < found_end_ || std::exchange(room_, false)) return -1;
     if (!std::exchange(armed_, true)) ibv_req_notify_cq(completions_.get(), 0);
     return more_completions() ? -1 : epoll_.get();  // one may have come before the request to be told
-}
-
-void Rail::drain_queues(Batch& batch) noexcept {
-    while (done_at_ < dones_.size() && !batch.full()) {
-        const auto& done = dones_[done_at_++];
-        auto& event = batch.next(EventKind::done, done.link);
-        event.cookie = done.cookie;
-        event.status = done.status;
-        if (Link* link = find(done.link); link != nullptr && link->undone > 0) --link->undone;
-    }
-    if (done_at_ < dones_.size()) return;  // they come before any link_down
-    dones_.clear();
-    done_at_ = 0;
-    while (!slow_.empty() && !batch.full()) {
-        lent_.push_back(std::move(slow_.front()));
-        slow_.pop_front();
-        auto& slow = lent_.back();
-        slow.event.text = slow.text;
-        slow.event.data = slow.data;
-        batch.events[batch.count++] = slow.event;
-        if (slow.event.kind == EventKind::link_down) retired_.push_back(slow.event.link.index);
-    }
 }
 
 /// What is queued goes first: a frame comes after the link_up of its link.
 void Rail::take_completions(Batch& batch) noexcept {
     while (true) {
-        if (queued()) drain_queues(batch);
-        if (batch.full() || queued()) return;
+        if (!events_.empty()) events_.hand_out(batch, links_);
+        if (batch.full() || !events_.empty()) return;
         if (found_at_ == found_end_ && !more_completions()) return;
         const auto& completion = found_[found_at_];
         if ((completion.wr_id & receive_tag) == 0) {
@@ -104,7 +80,7 @@ bool Rail::more_completions() noexcept {
 bool Rail::take_receive(const ibv_wc& completion, Batch& batch) noexcept {
     const auto slab = static_cast<std::uint32_t>(completion.wr_id);
     const auto entry = by_queue_.find(completion.qp_num);
-    Link* link = entry == by_queue_.end() ? nullptr : find(entry->second);
+    Link* link = entry == by_queue_.end() ? nullptr : links_.find(entry->second);
     if (link != nullptr && link->phase == Phase::accepting) {
         established(*link, {});
         return false;
@@ -166,7 +142,7 @@ void Rail::complete(Link& link, Request& request, WorkStatus status) noexcept {
     request.slab = no_slab;
     if (!request.ends_work) return;
     const bool denied = std::exchange(link.denied, false);
-    dones_.push_back({link.id, request.cookie, denied ? WorkStatus::access_denied : status});
+    events_.done(link.id, request.cookie, denied ? WorkStatus::access_denied : status);
 }
 
 /// As many as all links may need; those that a link leaves behind are used up by the others.

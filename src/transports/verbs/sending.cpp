@@ -10,12 +10,6 @@ namespace {
 
 constexpr std::size_t slabs_at_once = 16;
 
-std::size_t payload_of(const Work& work) noexcept {
-    std::size_t bytes = 0;
-    for (const auto& segment : work.segments) bytes += segment.size;
-    return bytes;
-}
-
 /// Reads a gather list from its beginning, piece by piece.
 class Gatherer {
 public:
@@ -47,9 +41,9 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
     std::size_t posted = 0;
     while (posted < works.size()) {
         const auto id = works[posted].link;
-        Link* link = find(id);
+        Link* link = links_.find(id);
         if (link == nullptr || link->phase != Phase::up) {
-            dones_.push_back({id, works[posted++].cookie, WorkStatus::link_lost});
+            events_.done(id, works[posted++].cookie, WorkStatus::link_lost);
             continue;
         }
         while (posted < works.size() && works[posted].link == id && link->phase == Phase::up &&
@@ -171,7 +165,7 @@ void Rail::grant(Link& link) noexcept {
 /// Returns what no frame has taken along.
 void Rail::grant_all() noexcept {
     std::erase_if(granting_, [&](LinkId id) {
-        Link* link = find(id);
+        Link* link = links_.find(id);
         if (link == nullptr || link->phase != Phase::up || link->owed < credits_returned_at) {
             if (link != nullptr) link->granting = false;
             return true;
