@@ -20,7 +20,7 @@ done
 "$build/tests/contract" -c verbs || exit 11
 # between RAILS RAIL...: messages between two processes; each of RAIL... (a beginning of a name) carried bytes
 between() {
-    timeout 100 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails "$1" --policy round_robin \
+    timeout 200 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails "$1" --policy round_robin \
         --sizes 8,4096,1M --iterations 6 --json >run || return 1
     cat run
     python3 -c 'import json, sys
@@ -32,12 +32,12 @@ for rail in sys.argv[1:]:
 between 'verbs:*' verbs:rxe0 verbs:rxe1 || exit 12
 between 'verbs:rxe0*,tcp:lo' verbs:rxe0 tcp:lo || exit 13
 INSIDE
-"$vm" run --timeout 300 -- bash "$work/inside" "$build" >"$work/out" 2>"$work/err" || fail "status $?"
+"$vm" run --timeout 600 -- bash "$work/inside" "$build" >"$work/out" 2>"$work/err" || fail "status $?"
 
 # Two machines, as two hosts; the one that connects tries until the other listens.
-pingpong="timeout 60 $build/src/tools/railmux pingpong --rails 'verbs:*' --policy round_robin"
+pingpong="timeout 150 $build/src/tools/railmux pingpong --rails 'verbs:*' --policy round_robin"
 models='export XDG_CACHE_HOME=/tmp/no-models; cd /tmp'
-"$vm" pair --timeout 200 "$models; $pingpong --listen 5000" \
+"$vm" pair --timeout 300 "$models; $pingpong --listen 5000" \
     "$models; until $pingpong --connect 10.77.0.1:5000 --sizes 8,256K --iterations 20; do sleep 0.2; done" \
     >"$work/out" 2>"$work/err" || fail "two machines: status $?"
 grep -q 'verbs:rxe0:1 [1-9].*verbs:rxe1:1 [1-9]' "$work/out" || fail "two machines: not over both rails"
