@@ -31,13 +31,17 @@ struct Victim {
     shm::Rail rail{"shm:node", {.fetch_from = shm::least_fetch}, log};
     std::vector<std::byte> memory = std::vector<std::byte>(10'000 + 128, std::byte{0x55});
     Region region = rail.add_region(std::span(memory).subspan(64, 10'000), Access::remote_write).take();
-    std::size_t up = 0, down = 0;
+    std::size_t up = 0, down = 0, done = 0, frames = 0;  // done: lost works
+    LinkId link;                                         // the last one
 
     void poll(int times) {
         for (std::array<Event, 8> events; times > 0; --times) {
             for (const auto& event : std::span(events).first(rail.poll(events))) {
                 if (event.kind == EventKind::connect_request) rail.accept(event.link, {});
+                if (event.kind == EventKind::link_up) link = event.link;
                 up += event.kind == EventKind::link_up ? 1 : 0;
+                done += event.kind == EventKind::done && event.status == WorkStatus::link_lost ? 1 : 0;
+                frames += event.kind == EventKind::received ? 1 : 0;
                 down += event.kind == EventKind::link_down ? 1 : 0;
                 if (event.data.size() > rail.traits().max_frame) FAIL("a frame larger than max_frame");
                 for (const auto byte : event.data) seen = seen ^ byte;  // every byte is there
@@ -192,4 +196,48 @@ TEST_CASE("the side that connects learns of another version", "[shm][hostile]") 
         }
     }
     CHECK(code == ErrorCode::wrong_version);
+}
+
+TEST_CASE("a work's buffer is not given back while the other side reads it", "[shm][hostile]") {
+    Victim victim;
+    Stranger reader(victim);
+    reader.say_hello();
+    victim.poll(300);
+    auto& theirs = reader.made.block.get()->side[0];
+    theirs.can_fetch = 1;
+    std::vector<std::byte> bytes(100'000);
+    const Segment segment{bytes.data(), bytes.size()};
+    const Work put{.op = Op::put, .link = victim.link, .segments = {&segment, 1}, .remote = {1, 2}};
+    REQUIRE(victim.rail.post({&put, 1}) == 1);
+    theirs.fetching = 1;
+    victim.rail.disconnect(victim.link);
+    CHECK(reader.made.block.get()->side[1].closed == 1);
+    victim.poll(600);
+    CHECK(victim.done + victim.down == 0);
+    const Work late{.link = victim.link};
+    REQUIRE(victim.rail.post({&late, 1}) == 1);
+    SECTION("until it has stopped") { theirs.fetching = 0; }
+    SECTION("until it is gone") { reader.socket.reset(); }
+    victim.poll(300);
+    CHECK(victim.done == 2);
+    CHECK(victim.down == 1);
+}
+
+TEST_CASE("what was read from a side that closed meanwhile is not used", "[shm][hostile]") {
+    Victim victim;
+    Stranger writer(victim);
+    writer.say_hello();
+    victim.poll(300);
+    auto& block = *writer.made.block.get();
+    const shm::FetchHead head{
+        .put = {.key_id = victim.region.key.id, .key_secret = victim.region.key.secret, .left = 10},
+        .address = reinterpret_cast<std::uintptr_t>(&victim),
+        .bytes = 10};
+    std::memcpy(block.way[0].slot[0].body.data(), &head, sizeof head);
+    block.side[0].closed = 1;
+    block.way[0].slot[1].head = shm::Head{.number = 2, .kind = shm::Kind::frame}.word();
+    block.way[0].slot[0].head = shm::Head{.number = 1, .kind = shm::Kind::fetch, .flags = shm::flag_last}.word();
+    victim.poll(10);
+    CHECK(victim.frames == 0);
+    CHECK(victim.down == 1);
 }

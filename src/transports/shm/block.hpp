@@ -108,5 +108,6 @@ struct Block {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(sizeof(Block) == 2 * (slots * cache_line + data_bytes) + 4 * cache_line);
+static_assert(100 * ((sizeof(Block) + 4095) / 4096 * 4096) < 8 << 20);
 
 }  // namespace railmux::transports::shm

@@ -210,10 +210,11 @@ void Rail::greeted(Link& link, const Greeting& greeting, std::span<base::FileDes
 /// Whether we can fetch large puts from its memory.
 void Rail::try_memory(Link& link, const Greeting& greeting) {
     if (bulk_.fetch_from == never_fetch) return;
+    errno = 0;
     link.readable = link.process.readable(greeting.mark_address, greeting.mark);
     if (link.readable || std::exchange(told_no_fetch_, true)) return;
-    log_.info("rail {}: {}: the memory of the other process may not be read ({}): large messages are copied twice",
-              traits_.name, link.label, last_error());
+    log_.info("rail {}: {}: large messages are copied twice, as the memory of the other process cannot be read: {}",
+              traits_.name, link.label, errno != 0 ? last_error() : "its process number is another's here");
 }
 
 void Rail::join_rings(Link& link, std::size_t side) {

@@ -5,6 +5,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "base/bytes.hpp"
 
 namespace railmux::transports::shm {
@@ -15,7 +17,7 @@ OtherProcess::OtherProcess(pid_t number) noexcept
 bool OtherProcess::alive() const noexcept {
     if (!process_.valid()) return true;
     pollfd entry{.fd = process_.get(), .events = POLLIN, .revents = 0};
-    return ::poll(&entry, 1, 0) == 0;
+    return ::poll(&entry, 1, 0) != 1;  // a signal that comes just now says nothing
 }
 
 bool OtherProcess::read(std::uint64_t address, std::span<std::byte> to) const noexcept {
@@ -25,6 +27,7 @@ bool OtherProcess::read(std::uint64_t address, std::span<std::byte> to) const no
         const iovec local{to.data() + done, to.size() - done};
         const iovec remote{reinterpret_cast<void*>(address + done), to.size() - done};  // NOLINT: of another process
         const auto got = ::process_vm_readv(number_, &local, 1, &remote, 1, 0);
+        if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return false;
         done += static_cast<std::size_t>(got);
     }
