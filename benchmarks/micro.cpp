@@ -12,6 +12,7 @@
 #include "messaging/matcher.hpp"
 #include "rails/session.hpp"
 #include "sched/policy.hpp"
+#include "transports/shm/rail.hpp"
 
 using namespace railmux;
 
@@ -100,3 +101,46 @@ static void message_to_self(benchmark::State& state, bool traced) {
 // As many as fit a small disk: a message takes about 100 bytes of the file.
 BENCHMARK_CAPTURE(message_to_self, untraced, false)->Iterations(500'000);
 BENCHMARK_CAPTURE(message_to_self, traced, true)->Iterations(500'000);
+
+/// Two shm rails in one process, with links from the first to the second: what they cost a CPU, the way between cores aside.
+struct NodePair {
+    base::Logger log{base::LogLevel::warning};
+    transports::shm::Rail a{"shm:a", {}, log};
+    transports::shm::Rail b{"shm:b", {}, log};
+    transports::LinkId link;
+    std::array<transports::Event, 64> events;
+
+    explicit NodePair(std::int64_t links) {
+        for (std::int64_t i = 0; i < links; ++i) {
+            link = a.connect(b.address(), {});
+            for (int up = 0; up < 2;) {
+                for (auto* rail : {&a, &b}) {
+                    for (const auto& event : std::span(events).first(rail->poll(events))) {
+                        if (event.kind == transports::EventKind::connect_request) b.accept(event.link, {});
+                        up += event.kind == transports::EventKind::link_up ? 1 : 0;
+                    }
+                }
+            }
+        }
+    }
+};
+
+/// A frame that fits into its slot: posted, received, and reported as done.
+static void shm_frame(benchmark::State& state) {
+    NodePair node(1);
+    std::array<std::byte, 40> bytes{};
+    const transports::Segment segment{bytes.data(), bytes.size()};
+    const transports::Work work{.link = node.link, .segments = {&segment, 1}};
+    for ([[maybe_unused]] auto _ : state) {
+        benchmark::DoNotOptimize(node.a.post({&work, 1}));
+        while (node.b.poll(node.events) == 0) continue;
+        while (node.a.poll(node.events) == 0) continue;
+    }
+}
+BENCHMARK(shm_frame);
+
+static void shm_empty_poll(benchmark::State& state) {
+    NodePair node(state.range(0));
+    for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(node.a.poll(node.events));
+}
+BENCHMARK(shm_empty_poll)->Arg(1)->Arg(8)->Arg(100);

@@ -122,11 +122,20 @@ void Rail::finish(Link& link, std::string_view cause, std::span<const std::byte>
                          .text = std::string(cause),
                          .data = {reply.begin(), reply.end()}});
     }
-    link.socket.reset();  // they leave the epoll set by themselves
-    link.process = {};
+    part(link);
     link.bell.reset();
     link.block = {};
     if (link.assembly.bytes) spare_frames_.push_back(std::move(link.assembly.bytes));
+}
+
+/// Hears no more of the other side. A child of this process may have kept the descriptors, so closing does not take them out
+/// of the epoll set.
+void Rail::part(Link& link) noexcept {
+    for (const int descriptor : {link.socket.get(), link.process.descriptor()}) {
+        if (descriptor >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
+    }
+    link.socket.reset();
+    link.process = {};
 }
 
 void Rail::flush_works(Link& link) {

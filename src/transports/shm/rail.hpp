@@ -107,6 +107,7 @@ private:
               ErrorCode code = ErrorCode::unreachable);
     [[nodiscard]] bool still_read(const Link& link) const noexcept;
     void finish(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code);
+    void part(Link& link) noexcept;
     void flush_works(Link& link);
 
     // joining.cpp: until a link is up

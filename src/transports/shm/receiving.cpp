@@ -94,8 +94,7 @@ void Rail::hear(Link& link) noexcept {
     } else if (link.phase == LinkPhase::up) {  // what it left in the ring has been sent
         link.hung_up = true;
         link.settle_restless();
-        link.socket.reset();
-        link.process = {};
+        part(link);
     } else {
         kill(link, "closed by the other side");
     }
