@@ -64,13 +64,6 @@ void exchange(SimPair& pair) {
     for (auto& half : halves) CHECK((half.got == half.data));  // millions of bytes: not to be printed
 }
 
-/// The steps each rail takes in an exchange without faults.
-std::uint64_t steps_without_faults(const std::string& policy, const std::string& host, const std::string& device) {
-    SimPair pair(policy);
-    exchange(pair);
-    return (host == "a" ? pair.rails_a : pair.rails_b)->rails.at(device)->steps();
-}
-
 }  // namespace
 
 TEST_CASE("failover: two rails that overtake each other", "[engine]") {
@@ -81,19 +74,12 @@ TEST_CASE("failover: two rails that overtake each other", "[engine]") {
 TEST_CASE("failover: a link killed at each step of an exchange", "[engine]") {
     const auto* policy = GENERATE("round_robin", "vft");
     const auto* device = GENERATE("eth0", "eth1");
-    const auto steps = steps_without_faults(policy, "a", device);
-    REQUIRE(steps > 20);
-    for (std::uint64_t n = 1; n <= steps; n += test::stride) {
-        const auto plan = "kill_link@" + std::to_string(n);
-        INFO(policy << " " << device << " " << plan);
-        SimPair pair(policy, {{std::string("a/") + device, transports::FaultPlan::parse(plan)}});
-        exchange(pair);
-    }
+    test::with_link_killed_at_each_step(policy, device, exchange);
 }
 
 TEST_CASE("failover: a work killed on the way, at each work", "[engine]") {
     const auto* policy = GENERATE("round_robin", "vft");
-    const auto steps = steps_without_faults(policy, "b", "eth0");
+    const auto steps = test::steps_without_faults(policy, "b", "eth0", exchange);
     for (std::uint64_t n = 1; n <= steps / 2; n += test::stride) {
         const auto plan = "kill_work@" + std::to_string(n);
         INFO(policy << " " << plan);

@@ -106,12 +106,6 @@ void exchange(SimPair& pair) {
     for (const auto& half : halves) half.check();
 }
 
-std::uint64_t steps_without_faults(const std::string& policy, const std::string& device) {
-    SimPair pair(policy);
-    exchange(pair);
-    return pair.rails_a->rails.at(device)->steps();
-}
-
 }  // namespace
 
 TEST_CASE("one-sided-failover: two rails that overtake each other", "[engine]") {
@@ -122,14 +116,7 @@ TEST_CASE("one-sided-failover: two rails that overtake each other", "[engine]") 
 TEST_CASE("one-sided-failover: a link killed at each step", "[engine]") {
     const auto* policy = GENERATE("round_robin", "vft");
     const auto* device = GENERATE("eth0", "eth1");
-    const auto steps = steps_without_faults(policy, device);
-    REQUIRE(steps > 20);
-    for (std::uint64_t n = 1; n <= steps; n += test::stride) {
-        const auto plan = "kill_link@" + std::to_string(n);
-        INFO(policy << " " << device << " " << plan);
-        SimPair pair(policy, {{std::string("a/") + device, transports::FaultPlan::parse(plan)}});
-        exchange(pair);
-    }
+    test::with_link_killed_at_each_step(policy, device, exchange);
 }
 
 TEST_CASE("one-sided-failover: random faults on every rail", "[engine]") {

@@ -78,8 +78,7 @@ private:
 /// Frames that are nearly right: one thing or the other is not.
 class Liar {
 public:
-    Liar(RemoteKey readable, RemoteKey writable, std::uint64_t bytes)
-        : keys_{readable, writable}, bytes_(bytes) {}
+    Liar(RemoteKey readable, RemoteKey writable, std::uint64_t bytes) : keys_{readable, writable}, bytes_(bytes) {}
 
     struct Lie {
         rails::FrameType type{};
@@ -95,7 +94,7 @@ public:
 
 private:
     std::uint64_t number() {
-        const std::array<std::uint64_t, 8> all = {0,          1,         random_() % 100, bytes_ - random_() % 20,
+        const std::array<std::uint64_t, 8> all = {0,          1,          random_() % 100,   bytes_ - random_() % 20,
                                                   bytes_ + 1, 0 - bytes_, ~std::uint64_t{0}, random_()};
         return all[random_() % all.size()];
     }
@@ -171,16 +170,19 @@ TEST_CASE("one-sided: a peer that lies in its frames harms nothing", "[engine]")
     Hostile hostile(hosts, *victim);
     Liar liar(reading->key(), writing->key(), bytes);
     std::uint64_t said = 0;
-    hosts.until({victim.get(), honest.get()}, [&] {
-        const auto now = hosts.fabric.now();
-        hostile.poll(now);
-        if (said == 20'000) return hostile.heard();
-        if (!hostile.heard() && !liar.one_in(4)) return false;
-        const auto lie = liar.next();
-        hostile.say(lie.type, liar.one_in(3) ? rails::frame_flag::ordered : 0, lie.body, now);
-        ++said;
-        return false;
-    }, 600 * base::second);
+    hosts.until(
+        {victim.get(), honest.get()},
+        [&] {
+            const auto now = hosts.fabric.now();
+            hostile.poll(now);
+            if (said == 20'000) return hostile.heard();
+            if (!hostile.heard() && !liar.one_in(4)) return false;
+            const auto lie = liar.next();
+            hostile.say(lie.type, liar.one_in(3) ? rails::frame_flag::ordered : 0, lie.body, now);
+            ++said;
+            return false;
+        },
+        600 * base::second);
     CHECK(hostile.answers > said / 2);
     CHECK((readable == secret));
     const auto untouched = pattern(bytes + 2 * margin, 3);

@@ -178,6 +178,28 @@ constexpr std::uint64_t stride = 16;
 constexpr std::uint64_t stride = 1;
 #endif
 
+/// The steps that a rail of host a or b takes in an exchange without faults.
+template <typename Exchange>
+std::uint64_t steps_without_faults(const std::string& policy, const std::string& host, const std::string& device,
+                                   Exchange exchange) {
+    SimPair pair(policy);
+    exchange(pair);
+    return (host == "a" ? pair.rails_a : pair.rails_b)->rails.at(device)->steps();
+}
+
+/// Pairs of which one rail of host a loses its link: at its first step, at its second, and so on.
+template <typename Exchange>
+void with_link_killed_at_each_step(const std::string& policy, const std::string& device, Exchange exchange) {
+    const auto steps = steps_without_faults(policy, "a", device, exchange);
+    REQUIRE(steps > 20);
+    for (std::uint64_t n = 1; n <= steps; n += stride) {
+        const auto plan = "kill_link@" + std::to_string(n);
+        INFO(policy << " " << device << " " << plan);
+        SimPair pair(policy, {{"a/" + device, transports::FaultPlan::parse(plan)}});
+        exchange(pair);
+    }
+}
+
 /// Pairs that have these faults on every rail, each from another seed.
 template <typename Exchange>
 void with_random_faults(const std::string& faults, Exchange exchange) {
