@@ -6,8 +6,8 @@ function(railmux_on_off variable)
         set(${variable}_TEXT off PARENT_SCOPE)
     endif()
 endfunction()
-foreach(variable RAILMUX_HAVE_TCP RAILMUX_HAVE_VERBS BUILD_SHARED_LIBS RAILMUX_BUILD_TOOLS RAILMUX_BUILD_EXAMPLES RAILMUX_BUILD_TESTS
-        RAILMUX_BUILD_FUZZERS RAILMUX_BUILD_BENCHMARKS RAILMUX_WERROR)
+foreach(variable RAILMUX_HAVE_TCP RAILMUX_HAVE_VERBS RAILMUX_HAVE_OFI BUILD_SHARED_LIBS RAILMUX_BUILD_TOOLS
+        RAILMUX_BUILD_EXAMPLES RAILMUX_BUILD_TESTS RAILMUX_BUILD_FUZZERS RAILMUX_BUILD_BENCHMARKS RAILMUX_WERROR)
     railmux_on_off(${variable})
 endforeach()
 
@@ -26,6 +26,7 @@ message(STATUS "  made of          Boost ${Boost_VERSION_STRING}, fmt ${fmt_VERS
 message(STATUS "  transports")
 message(STATUS "    tcp            ${RAILMUX_HAVE_TCP_TEXT} (${RAILMUX_TCP_REASON})")
 message(STATUS "    verbs          ${RAILMUX_HAVE_VERBS_TEXT} (${RAILMUX_VERBS_REASON})")
+message(STATUS "    ofi            ${RAILMUX_HAVE_OFI_TEXT} (${RAILMUX_OFI_REASON})")
 message(STATUS "    shm, self, sim on (need nothing)")
 message(STATUS "  built")
 message(STATUS "    shared library ${BUILD_SHARED_LIBS_TEXT}")

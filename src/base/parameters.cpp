@@ -64,6 +64,9 @@ constexpr auto table = std::to_array<ParameterSpec>({
         "large messages within a node: fetched from the sender's memory, copied by way of shared memory, or the cheaper one",
         "auto|fetch|copy"},
 
+    {"ofi.providers", selector, "", "all",
+        "libfabric providers to use, e.g. all,shm or tcp;ofi_rxm:eth0; those off by default must be named"},
+
     {"report", flag, "", "off", "print at the end which rail carried how much to whom"},
     {"trace", text, "", "", "write every scheduling decision to this file for `railmux trace`; %p: process id, %r: rank"},
     {"explain", count, "", "0", "explain so many scheduling decisions on standard error, from the first one on"},

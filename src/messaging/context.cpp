@@ -198,7 +198,7 @@ Message::~Message() {
 std::vector<RailInfo> scan_rails(const Config& config) {
     base::Logger log(base::parse_log_level(config.text("log")));
     std::vector<RailInfo> all;
-    for (const auto& transport : transports::builtin_transports({config, log})) {
+    for (const auto& transport : transports::builtin_transports({config, log, true})) {
         for (auto& device : transport->scan()) all.push_back(std::move(device));
     }
     rails::refuse_unknown(base::Selector::parse(config.text("rails")), all);

@@ -4,6 +4,9 @@
 #if RAILMUX_HAVE_VERBS
 #include "transports/verbs/transport.hpp"
 #endif
+#if RAILMUX_HAVE_OFI
+#include "transports/ofi/transport.hpp"
+#endif
 #include "transports/self/transport.hpp"
 #include "transports/shm/transport.hpp"
 #include "transports/transport.hpp"
@@ -19,6 +22,9 @@ std::vector<std::unique_ptr<Transport>> builtin_transports(const Services& servi
 #endif
 #if RAILMUX_HAVE_TCP
     all.push_back(tcp::make_transport(services));
+#endif
+#if RAILMUX_HAVE_OFI
+    all.push_back(ofi::make_transport(services));
 #endif
     all.push_back(self::make_transport(services));
     return all;

@@ -196,8 +196,9 @@ public:
     [[nodiscard]] virtual std::size_t post(std::span<const Work> works) noexcept = 0;
     [[nodiscard]] virtual std::size_t poll(std::span<Event> events) noexcept = 0;
 
-    /// After an empty poll: a descriptor that turns readable when poll may have something; -1 where `events` is false,
-    /// or when something came up meanwhile (poll again). The descriptor is the same for the rail's life.
+    /// After an empty poll: a descriptor that turns readable when poll may have something; -1 where `events` is false
+    /// (whoever sleeps looks at such a rail now and then), or when something came up meanwhile (poll again). The descriptor
+    /// is the same for the rail's life.
     [[nodiscard]] virtual int arm() noexcept = 0;
 };
 
@@ -205,6 +206,7 @@ public:
 struct Services {
     const Config& config;
     base::Logger& log;
+    bool survey = false;  // a person asks what there is: scan() also looks at what takes time and is off by default
 };
 
 class Transport {

@@ -1,6 +1,7 @@
 #include "fixture.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "transports/faulty_rail.hpp"
@@ -75,6 +76,22 @@ Fixture over_rdma() {
     return fixture;
 }
 
+/// Two endpoints of one libfabric domain.
+Fixture over_fabric(const std::string& device) {
+    // Each endpoint of rxm touches 1024 buffers of this size, several times; with the default of 16 KiB that takes longer than
+    // all the rest of a test.
+    ::setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);
+    auto around = std::make_shared<Surroundings>();
+    around->config.set("ofi.providers", device);
+    around->config.set("connect.timeout", "500ms");  // how long an endpoint that is gone is tried
+    around->all = transports::builtin_transports(around->services);
+    const auto ofi = std::ranges::find(around->all, "ofi", [](const auto& t) { return t->name(); });
+    const auto devices = (*ofi)->scan();
+    const auto found = std::ranges::find(devices, device, &RailInfo::device);
+    if (found == devices.end() || !found->usable) throw std::runtime_error("libfabric has no " + device);
+    return {{around}, (*ofi)->open(*found), (*ofi)->open(*found)};
+}
+
 Fixture simulated(std::uint64_t seed, const sim::RailOptions& options) {
     auto fabric = std::make_shared<sim::Fabric>(seed);
     Fixture fixture;
@@ -116,6 +133,11 @@ std::vector<FixtureMaker> plain_fixtures() {
     };
     if (is_built_in("tcp")) made.push_back({"tcp", [](std::uint64_t) { return built_in("tcp", "lo", 2); }});
     if (has_rdma()) made.push_back({"verbs", [](std::uint64_t) { return over_rdma(); }});
+    if (is_built_in("ofi")) {
+        for (const std::string device : {"tcp;ofi_rxm:lo", "shm", "udp;ofi_rxd:lo"}) {
+            made.push_back({"ofi " + device, [device](std::uint64_t) { return over_fabric(device); }});
+        }
+    }
     return made;
 }
 

@@ -1,0 +1,82 @@
+// The buffers of an ofi rail. Each send has one of its own until the provider is through with it, so that a caller's memory
+// is free at once and a link can end while its messages are on their way. Receives share a few large ones, each of which the
+// provider fills with many messages (or one message each, where it cannot).
+//
+// Threads: one engine at a time, as the rail that owns them.
+// Lifetime: addresses are good as long as the pool. unregister() before the endpoint is closed, the end of the pools after it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "transports/ofi/fabric.hpp"
+#include "transports/ofi/wire.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::transports::ofi {
+
+struct Peer;
+
+struct SendBuffer : Operation {
+    std::byte* data = nullptr;  // message_bytes
+    void* descriptor = nullptr;
+    Peer* peer = nullptr;  // where it goes
+    LinkId link;           // whose it is; the link may be gone
+};
+
+class SendBuffers {
+public:
+    explicit SendBuffers(const Port& port) noexcept : port_(port) {}
+
+    /// nullptr: all are on their way, or there is no memory for more.
+    [[nodiscard]] SendBuffer* take();
+    void give(SendBuffer& buffer) noexcept { free_.push_back(&buffer); }
+    [[nodiscard]] std::size_t on_their_way() const noexcept { return buffers_.size() - free_.size(); }
+    void unregister() noexcept;
+
+private:
+    static constexpr std::size_t chunk = 16;
+    static constexpr std::size_t most = 1024;  // 64 MiB
+
+    const Port& port_;
+    std::vector<Pages> pages_;
+    std::deque<SendBuffer> buffers_;
+    std::vector<SendBuffer*> free_;
+};
+
+struct ReceiveBuffer : Operation {
+    Pages pages;
+    std::size_t bytes = 0;
+    std::uint32_t views = 0;  // messages in it that are lent or wait for their turn
+    bool posted = false;
+
+    ReceiveBuffer(const Port& port, std::size_t size) : pages(port, size), bytes(size) { receive = true; }
+};
+
+class ReceiveBuffers {
+public:
+    /// Throws Error when the provider refuses the first ones.
+    explicit ReceiveBuffers(const Port& port);
+
+    /// Posts what nobody looks at any more; more buffers, where all are looked at. Empty, or the provider's error.
+    [[nodiscard]] std::string post();
+    /// The provider has filled it.
+    void filled(ReceiveBuffer& buffer) noexcept;
+    void drop_view(ReceiveBuffer& buffer) noexcept;
+    [[nodiscard]] bool idle() const noexcept { return !idle_.empty(); }
+    void unregister() noexcept;
+
+private:
+    const Port& port_;
+    std::size_t bytes_ = 0;   // of one
+    std::size_t wanted_ = 0;  // posted at a time
+    std::size_t most_ = 0;    // in all
+    std::size_t posted_ = 0;
+    std::deque<ReceiveBuffer> buffers_;
+    std::vector<ReceiveBuffer*> idle_;  // neither posted nor looked at
+};
+
+}  // namespace railmux::transports::ofi

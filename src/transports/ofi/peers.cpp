@@ -1,0 +1,43 @@
+#include "transports/ofi/peers.hpp"
+
+#include <algorithm>
+
+namespace railmux::transports::ofi {
+
+Peer* Peers::find(std::span<const std::byte> endpoint, std::string& trouble) {
+    std::string key(reinterpret_cast<const char*>(endpoint.data()), endpoint.size());
+    if (const auto known = peers_.find(key); known != peers_.end()) {
+        known->second.last_used = ++uses_;
+        return &known->second;
+    }
+    forget_idle();
+    if (peers_.size() >= port_.max_peers()) {
+        trouble = "the provider holds no more endpoints";
+        return nullptr;
+    }
+    Peer peer;
+    const int inserted = fi_av_insert(port_.peers.get(), key.data(), 1, &peer.at, 0, nullptr);
+    if (inserted != 1) {
+        trouble = inserted < 0 ? in_words(inserted) : "the provider does not take the address";
+        return nullptr;
+    }
+    peer.label = address_text(port_.peers.get(), key.data());
+    peer.last_used = ++uses_;
+    return &peers_.emplace(std::move(key), peer).first->second;
+}
+
+/// Makes room for one more.
+void Peers::forget_idle() {
+    const auto is_idle = [](const auto& entry) { return entry.second.idle(); };
+    while (static_cast<std::size_t>(std::ranges::count_if(peers_, is_idle)) >= most_idle) {
+        auto oldest = peers_.end();
+        for (auto at = peers_.begin(); at != peers_.end(); ++at) {
+            if (!at->second.idle()) continue;
+            if (oldest == peers_.end() || at->second.last_used < oldest->second.last_used) oldest = at;
+        }
+        fi_av_remove(port_.peers.get(), &oldest->second.at, 1, 0);
+        peers_.erase(oldest);
+    }
+}
+
+}  // namespace railmux::transports::ofi

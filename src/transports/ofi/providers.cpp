@@ -1,0 +1,102 @@
+#include "transports/ofi/providers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <system_error>
+
+#include "transports/ofi/fabric.hpp"
+#include "transports/ofi/within.hpp"
+
+namespace railmux::transports::ofi {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Known {
+    std::string_view core;
+    std::string_view doubt;  // empty: on by default
+};
+
+// Whatever is not here is off, too: it may be a layer over others.
+constexpr std::array known{
+    Known{"cxi", ""},
+    Known{"efa", ""},
+    Known{"opx", ""},
+    Known{"psm2", ""},
+    Known{"psm", ""},
+    Known{"tcp", "the tcp transport has these interfaces"},
+    Known{"net", "the tcp transport has these interfaces"},
+    Known{"sockets", "the tcp transport has these interfaces"},
+    Known{"udp", "the tcp transport has these interfaces"},
+    Known{"shm", "processes of one host have the shm transport"},
+    Known{"sm2", "processes of one host have the shm transport"},
+    Known{"verbs", "the verbs transport has these devices"},
+    Known{"psm3", "the verbs and tcp transports have these devices"},
+};
+
+bool any_entry(const char* folder, auto wanted) {
+    std::error_code none;
+    return std::ranges::any_of(fs::directory_iterator(folder, none), wanted);
+}
+
+std::vector<FabricDomain> domains_of(const std::string& provider) {
+    std::vector<FabricDomain> all;
+    try {
+        const auto found = within(patience_slices, "provider " + provider, [provider] { return query(provider, {}); });
+        for (const auto& info : found) {
+            FabricDomain domain{.provider = info->fabric_attr->prov_name,
+                                .domain = info->domain_attr->name,
+                                .fabric = info->fabric_attr->name};
+            const auto same = [&](const FabricDomain& other) { return other.device() == domain.device(); };
+            if (std::ranges::any_of(all, same)) continue;  // by another address
+            if (info->nic != nullptr && info->nic->link_attr != nullptr) domain.speed_bps = info->nic->link_attr->speed;
+            all.push_back(std::move(domain));
+        }
+        if (all.empty()) all.push_back({.provider = provider, .obstacle = "it finds nothing here that it could use"});
+    } catch (const Error& error) {
+        all.push_back({.provider = provider, .obstacle = error.what(), .cure = error.cure()});
+    }
+    return all;
+}
+
+}  // namespace
+
+std::string FabricDomain::device() const {
+    return domain.empty() || domain == provider ? provider : provider + ":" + domain;
+}
+
+bool has_fabric_hardware() {
+    const auto is_device = [](const fs::directory_entry& entry) {
+        const auto name = entry.path().filename().string();
+        return name.starts_with("hfi1") || name.starts_with("cxi") || name.starts_with("ipath");
+    };
+    const auto is_efa = [](const fs::directory_entry& entry) {
+        std::error_code none;
+        return fs::read_symlink(entry.path() / "device" / "driver", none).filename() == "efa";
+    };
+    return any_entry("/dev", is_device) || any_entry("/sys/class/infiniband", is_efa);
+}
+
+std::vector<FabricDomain> list_domains() {
+    auto names = within(patience_slices, "libfabric", [] { return provider_names(); });
+    std::vector<FabricDomain> all;
+    std::vector<std::string> asked;
+    for (const auto& name : names) {
+        // Layers and hooks are asked for by the providers beneath them.
+        if (name.starts_with("ofi_") || std::ranges::find(asked, name) != asked.end()) continue;
+        asked.push_back(name);
+        for (auto& domain : domains_of(name)) all.push_back(std::move(domain));
+    }
+    return all;
+}
+
+std::string doubt(std::string_view core) {
+    const auto found = std::ranges::find(known, core, &Known::core);
+    return std::string(found == known.end() ? "it may be a layer over what other rails use" : found->doubt);
+}
+
+std::string preferred_to(std::string_view core) { return core == "psm2" ? "opx" : ""; }
+
+}  // namespace railmux::transports::ofi

@@ -1,0 +1,179 @@
+// ofi::Rail: the rail of one domain of a libfabric provider: one reliable-datagram endpoint, one completion queue, and links,
+// which are agreements with other such endpoints.
+//
+// Sending: post() copies each work into a buffer, or hands it over at once where it is small enough for that (fi_inject). A
+// put is messages that name their place, and the receiver copies from them: no fabric key is ever given out (docs/ofi.md).
+// Receiving: frames are lent out of the receive buffers, in the order in which each link sent them.
+// Threads: one engine at a time, as the contract says.
+// Lifetime: tells the other sides of its links that it goes.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/stable_vector.hpp"
+#include "base/thread_guard.hpp"
+#include "transports/ofi/address.hpp"
+#include "transports/ofi/buffers.hpp"
+#include "transports/ofi/fabric.hpp"
+#include "transports/ofi/link.hpp"
+#include "transports/ofi/peers.hpp"
+#include "transports/ofi/wire.hpp"
+#include "transports/regions.hpp"
+#include "transports/transport.hpp"
+
+namespace railmux::transports::ofi {
+
+class Rail final : public transports::Rail {
+public:
+    /// What the rails of one transport share.
+    struct Common {
+        std::uint64_t owner = 0;  // random
+        base::Nanoseconds hello_limit = 0;
+        std::vector<Port> outliving;  // endpoints whose rails are gone (Port::outlives_rail)
+    };
+
+    /// The rail `name` of an endpoint. A hello that is not heard within the limit ends its link: providers may try
+    /// for good to reach an endpoint that is no more. Throws Error.
+    Rail(std::string name, Port port, Common& common, base::Logger& log);
+    ~Rail() override;
+
+    [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
+    [[nodiscard]] std::span<const std::byte> address() const noexcept override { return encoded_address_; }
+    [[nodiscard]] Reachability reach(std::span<const std::byte> address) const override;
+
+    [[nodiscard]] LinkId connect(std::span<const std::byte> address, std::span<const std::byte> hello) override;
+    void accept(LinkId link, std::span<const std::byte> reply) override;
+    void refuse(LinkId link, std::span<const std::byte> reply) override;
+    void disconnect(LinkId link) override;
+    [[nodiscard]] std::string describe(LinkId link) const override;
+
+    [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
+    void drop_region(const Region& region) noexcept override;
+
+    [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
+    [[nodiscard]] std::size_t poll(std::span<Event> events) noexcept override;
+    [[nodiscard]] int arm() noexcept override;
+
+private:
+    static constexpr std::size_t inject_most = 256;      // larger frames are not faster without a buffer
+    static constexpr std::uint32_t most_requests = 256;  // links that wait for accept or refuse
+
+    struct Slow {  // an event that carries texts or bytes of its own
+        Event event;
+        std::string text;
+        std::vector<std::byte> data;
+    };
+    struct Batch {  // the events of one poll, being filled
+        std::span<Event> events;
+        std::size_t count = 0;
+
+        [[nodiscard]] bool full() const noexcept { return count == events.size(); }
+        Event& next(EventKind kind, LinkId link) noexcept {
+            Event& event = events[count++];
+            event = Event{.kind = kind, .link = link};
+            return event;
+        }
+    };
+    struct Done {
+        LinkId link;
+        std::uint64_t cookie = 0;
+        WorkStatus status = WorkStatus::ok;
+    };
+    struct Greeting {  // a message about a link, which the provider has not taken yet
+        Peer* peer = nullptr;
+        LinkId link;
+        bool hello = false;
+        base::Nanoseconds patience = 0;
+        std::vector<std::byte> bytes;
+    };
+    enum class Sent : std::uint8_t { yes, not_now, failed };
+
+    // rail.cpp
+    Link& new_link(Phase phase, Peer* peer);
+    [[nodiscard]] Link* find(LinkId id) noexcept;
+    [[nodiscard]] Link* find(const LinkName& name) noexcept;
+    void end(Link& link, std::string_view cause, std::span<const std::byte> reply = {},
+             ErrorCode code = ErrorCode::unreachable);
+    void end_all(const Peer& peer, std::string_view cause);
+    void rail_down(std::string_view cause);
+    void part();
+
+    // connecting.cpp: until a link is up, and its end
+    [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
+    void greet(Peer& peer, LinkId link, std::vector<std::byte> bytes, bool hello = false);
+    void say_bye(const Link& link);
+    [[nodiscard]] Sent send_greeting(const Greeting& greeting) noexcept;
+    void send_greetings() noexcept;
+    void lose_patience() noexcept;
+    void take_hello(std::span<const std::byte> body);
+    void take_answer(const Header& header, std::span<const std::byte> body);
+    void take_bye(const Header& header, std::span<const std::byte> body);
+
+    // sending.cpp
+    [[nodiscard]] Sent send(Link& link, const Work& work) noexcept;
+    [[nodiscard]] Sent send_frame(Link& link, const Work& work) noexcept;
+    [[nodiscard]] Sent send_pieces(Link& link) noexcept;
+    [[nodiscard]] Sent send_message(Link& link, Kind kind, const PutHeader* put, std::uint8_t flags, Source& source,
+                                    std::size_t bytes) noexcept;
+    void go_on_with_puts() noexcept;
+    void fail(Link& link, ssize_t code);
+
+    // receiving.cpp
+    [[nodiscard]] bool queued() const noexcept { return done_at_ < dones_.size() || !slow_.empty(); }
+    void take_back() noexcept;
+    void drain_queues(Batch& batch) noexcept;
+    void take_completions(Batch& batch) noexcept;
+    [[nodiscard]] bool more_completions() noexcept;
+    void take_completion(const fi_cq_data_entry& completion, Batch& batch) noexcept;
+    void take_error() noexcept;
+    void sent(SendBuffer& buffer) noexcept;
+    void take_message(ReceiveBuffer& buffer, std::span<const std::byte> bytes, Batch& batch) noexcept;
+    void keep_early(Link& link, const Early& early);
+    void deliver(Link& link, const Early& message, Batch& batch) noexcept;
+    void deliver_early(Batch& batch) noexcept;
+    void place(Link& link, const Early& message, Batch& batch) noexcept;
+
+    RailTraits traits_;
+    base::Logger& log_;
+    Common& common_;
+    Port port_;
+    RailAddress address_;
+    std::vector<std::byte> encoded_address_;
+    std::size_t inject_bytes_ = 0;
+    bool down_ = false;
+
+    SendBuffers send_buffers_;
+    ReceiveBuffers receive_buffers_;
+    Peers peers_;
+    RegionTable regions_;
+    base::StableVector<Link> links_;
+    std::vector<std::uint32_t> free_links_;
+    std::uint32_t requests_ = 0;
+
+    std::deque<Greeting> greetings_;
+    std::vector<LinkId> impatient_;    // links whose hello has not been heard
+    base::Nanoseconds last_look_ = 0;  // of lose_patience
+    std::vector<LinkId> putting_;      // links with an open put
+    std::vector<LinkId> ready_;        // links with early messages whose turn has come
+
+    std::vector<Done> dones_;  // from done_at_ on, not handed out
+    std::size_t done_at_ = 0;
+    std::deque<Slow> slow_;                   // waiting
+    std::deque<Slow> lent_;                   // handed out; kept until the next poll
+    std::vector<ReceiveBuffer*> lent_views_;  // of frames handed out
+    std::vector<std::uint32_t> retired_;      // links whose link_down was handed out: free from the next poll on
+
+    std::array<fi_cq_data_entry, 32> found_;  // completions, from found_at_ to found_end_ not looked at
+    std::size_t found_at_ = 0;
+    std::size_t found_end_ = 0;
+    LinkId refused_;     // whose work the last post refused
+    bool room_ = false;  // came since for that or an open put, perhaps without an event that would tell
+    base::ThreadGuard guard_;
+};
+
+}  // namespace railmux::transports::ofi

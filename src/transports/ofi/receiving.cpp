@@ -1,0 +1,235 @@
+// ofi::Rail: from the completion queue to the events of poll().
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "transports/ofi/rail.hpp"
+
+namespace railmux::transports::ofi {
+
+std::size_t Rail::poll(std::span<Event> events) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    Batch batch{events};
+    take_back();
+    if (down_) {
+        drain_queues(batch);
+        return batch.count;
+    }
+    if (!greetings_.empty()) send_greetings();
+    if (!putting_.empty()) go_on_with_puts();
+    drain_queues(batch);
+    if (!ready_.empty()) deliver_early(batch);
+    take_completions(batch);
+    if (receive_buffers_.idle()) {
+        if (const auto trouble = receive_buffers_.post(); !trouble.empty()) rail_down("no receive buffer: " + trouble);
+    }
+    lose_patience();
+    if (queued()) drain_queues(batch);
+    return batch.count;
+}
+
+/// What the last poll lent or reported is ours again.
+void Rail::take_back() noexcept {
+    lent_.clear();
+    for (auto* buffer : lent_views_) receive_buffers_.drop_view(*buffer);
+    lent_views_.clear();
+    for (const auto index : retired_) free_links_.push_back(index);
+    retired_.clear();
+}
+
+int Rail::arm() noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    if (port_.descriptor < 0 || queued() || found_at_ < found_end_ || !ready_.empty() || !greetings_.empty()) return -1;
+    if (std::exchange(room_, false)) return -1;
+    // Where nothing is on its way, nothing tells when there is room.
+    if (const Link* link = find(refused_); link != nullptr && link->sending == 0) return -1;
+    const auto silent = [&](LinkId id) {
+        const Link* link = find(id);
+        return link == nullptr || link->sending == 0;
+    };
+    if (std::ranges::any_of(putting_, silent)) return -1;
+    auto* queue = &port_.completions->fid;
+    return fi_trywait(port_.fabric.get(), &queue, 1) == FI_SUCCESS ? port_.descriptor : -1;
+}
+
+void Rail::drain_queues(Batch& batch) noexcept {
+    while (done_at_ < dones_.size() && !batch.full()) {
+        const auto& done = dones_[done_at_++];
+        auto& event = batch.next(EventKind::done, done.link);
+        event.cookie = done.cookie;
+        event.status = done.status;
+        if (Link* link = find(done.link); link != nullptr && link->undone > 0) --link->undone;
+    }
+    if (done_at_ < dones_.size()) return;  // they come before any link_down
+    dones_.clear();
+    done_at_ = 0;
+    while (!slow_.empty() && !batch.full()) {
+        lent_.push_back(std::move(slow_.front()));
+        slow_.pop_front();
+        auto& slow = lent_.back();
+        slow.event.text = slow.text;
+        slow.event.data = slow.data;
+        batch.events[batch.count++] = slow.event;
+        if (slow.event.kind == EventKind::link_down) retired_.push_back(slow.event.link.index);
+        if (slow.event.kind != EventKind::link_up) continue;
+        if (Link* link = find(slow.event.link); link != nullptr) {
+            link->announced = true;
+            if (!link->early.empty() && !std::exchange(link->ready, true)) ready_.push_back(link->id);
+        }
+    }
+}
+
+// --- Completions -----------------------------------------------------------------------------------------------------
+
+void Rail::take_completions(Batch& batch) noexcept {
+    while (!batch.full() && !down_ && more_completions()) take_completion(found_[found_at_++], batch);
+}
+
+bool Rail::more_completions() noexcept {
+    while (found_at_ == found_end_) {
+        found_at_ = found_end_ = 0;
+        const auto count = fi_cq_read(port_.completions.get(), found_.data(), found_.size());
+        if (count > 0) {
+            found_end_ = static_cast<std::size_t>(count);
+        } else if (count == -FI_EAVAIL) {
+            take_error();
+        } else {
+            if (count != -FI_EAGAIN && count != 0) rail_down("its completion queue failed: " + in_words(count));
+            return false;
+        }
+    }
+    return true;
+}
+
+void Rail::take_completion(const fi_cq_data_entry& completion, Batch& batch) noexcept {
+    auto* operation = static_cast<Operation*>(completion.op_context);
+    if (operation == nullptr) return;
+    if (!operation->receive) {
+        sent(*static_cast<SendBuffer*>(operation));
+        return;
+    }
+    auto& buffer = *static_cast<ReceiveBuffer*>(operation);
+    if (completion.len > 0) {
+        const auto* data = port_.multi_receive ? static_cast<const std::byte*>(completion.buf) : buffer.pages.data();
+        take_message(buffer, {data, completion.len}, batch);
+    }
+    if (!port_.multi_receive || (completion.flags & FI_MULTI_RECV) != 0) receive_buffers_.filled(buffer);
+}
+
+/// The provider is through with a buffer that was sent.
+void Rail::sent(SendBuffer& buffer) noexcept {
+    --buffer.peer->sending;
+    if (Link* link = find(buffer.link); link != nullptr) {
+        --link->sending;
+        room_ = room_ || link->put.open || buffer.link == refused_;
+    }
+    send_buffers_.give(buffer);
+}
+
+void Rail::take_error() noexcept {
+    fi_cq_err_entry entry{};
+    if (fi_cq_readerr(port_.completions.get(), &entry, 0) != 1) return;
+    const auto words = in_words(port_.completions.get(), entry);
+    auto* operation = static_cast<Operation*>(entry.op_context);
+    if (operation == nullptr) {
+        // Of a small frame: the provider does not say whose. Its number will be missed at the other side.
+        log_.warning("rail {}: a message could not be sent: {}", traits_.name, words);
+        return;
+    }
+    if (operation->receive) {
+        auto& buffer = *static_cast<ReceiveBuffer*>(operation);
+        log_.debug("rail {}: a message could not be received: {}", traits_.name, words);
+        if (!port_.multi_receive || (entry.flags & FI_MULTI_RECV) != 0) receive_buffers_.filled(buffer);
+        return;
+    }
+    auto& buffer = *static_cast<SendBuffer*>(operation);
+    const auto& peer = *buffer.peer;
+    sent(buffer);
+    end_all(peer, "the provider could not send: " + words);
+}
+
+// --- Messages --------------------------------------------------------------------------------------------------------
+
+void Rail::take_message(ReceiveBuffer& buffer, std::span<const std::byte> bytes, Batch& batch) noexcept {
+    const auto header = take_header(bytes);
+    if (!header) return;
+    if (header->kind == Kind::hello) return take_hello(bytes);
+    if (header->kind == Kind::bye) return take_bye(*header, bytes);
+    if (header->kind != Kind::frame && header->kind != Kind::put) return take_answer(*header, bytes);
+    Link* link = find(header->to);
+    if (link == nullptr || link->phase == Phase::requested) return;  // of a link that is no more
+    const Early message{header->number, header->kind, header->flags, bytes, &buffer};
+    if (!link->announced || message.number != link->next_expected) {
+        keep_early(*link, message);
+        return;
+    }
+    deliver(*link, message, batch);
+    if (!link->early.empty() && !std::exchange(link->ready, true)) {
+        ready_.push_back(link->id);
+        deliver_early(batch);
+    }
+}
+
+void Rail::keep_early(Link& link, const Early& early) {
+    const auto ahead = static_cast<std::uint16_t>(early.number - link.next_expected);
+    if (ahead >= 0x8000) return;  // comes a second time
+    if (link.early.size() == most_early || link.early_bytes > most_early_bytes) {
+        say_bye(link);
+        end(link, "a message is missing that others were sent behind");
+        return;
+    }
+    ++early.buffer->views;
+    link.early.push_back(early);
+    link.early_bytes += early.body.size();
+}
+
+/// In its turn: the batch has room for one event.
+void Rail::deliver(Link& link, const Early& message, Batch& batch) noexcept {
+    ++link.next_expected;
+    if (message.kind == Kind::put) return place(link, message, batch);
+    batch.next(EventKind::received, link.id).data = message.body;
+    ++message.buffer->views;
+    lent_views_.push_back(message.buffer);
+}
+
+void Rail::deliver_early(Batch& batch) noexcept {
+    std::erase_if(ready_, [&](LinkId id) {
+        Link* link = find(id);
+        if (link == nullptr) return true;
+        while (true) {
+            const auto next = std::ranges::find(link->early, link->next_expected, &Early::number);
+            if (next == link->early.end()) break;
+            if (batch.full()) return false;
+            const auto message = *next;
+            link->early.erase(next);
+            link->early_bytes -= message.body.size();
+            deliver(*link, message, batch);
+            receive_buffers_.drop_view(*message.buffer);
+        }
+        link->ready = false;
+        return true;
+    });
+}
+
+void Rail::place(Link& link, const Early& message, Batch& batch) noexcept {
+    auto bytes = message.body;
+    const auto put = take_put_header(bytes);
+    if (!put) return;
+    // All that is to come of the put must be allowed, or nothing of it is placed.
+    const auto whole = bytes.size() + std::uint64_t{put->rest};
+    const auto place = regions_.find(put->key, put->offset, whole, Access::remote_write);
+    if (!place) {
+        if (!std::exchange(link.complained, true)) {
+            log_.info("rail {}: {} put {} bytes to no open region; discarded", traits_.name, link.label, whole);
+        }
+        return;
+    }
+    if (!bytes.empty()) std::memcpy(place->data(), bytes.data(), bytes.size());
+    if (message.flags == Header::notify && put->rest == 0) {
+        batch.next(EventKind::notified, link.id).immediate = put->immediate;
+    }
+}
+
+}  // namespace railmux::transports::ofi

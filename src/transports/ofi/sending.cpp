@@ -1,0 +1,139 @@
+// ofi::Rail: from post() to the provider.
+#include <rdma/fi_errno.h>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+
+#include "transports/ofi/rail.hpp"
+
+namespace railmux::transports::ofi {
+
+std::size_t Rail::post(std::span<const Work> works) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    refused_ = {};
+    std::size_t posted = 0;
+    for (; posted < works.size(); ++posted) {
+        const auto& work = works[posted];
+        Link* link = find(work.link);
+        if (link == nullptr || link->phase != Phase::up) {
+            dones_.push_back({work.link, work.cookie, WorkStatus::link_lost});
+            continue;
+        }
+        const auto result = send(*link, work);
+        if (result == Sent::not_now) {
+            refused_ = work.link;
+            break;
+        }
+        if (result == Sent::failed) {
+            dones_.push_back({work.link, work.cookie, WorkStatus::link_lost});
+            continue;
+        }
+        ++link->undone;
+        if (!link->put.open) dones_.push_back({work.link, work.cookie, WorkStatus::ok});
+    }
+    return posted;
+}
+
+Rail::Sent Rail::send(Link& link, const Work& work) noexcept {
+    assert(work.segments.size() <= max_segments);
+    // What was to be sent before on this link, or about it, has not all been taken.
+    if (link.put.open || link.peer->waiting > 0 || link.undone >= tx_depth) return Sent::not_now;
+    if (work.op == Op::send) return send_frame(link, work);
+    assert(work.op == Op::put);
+    auto& put = link.put;
+    put = {.open = true,
+           .notify = work.notify,
+           .immediate = work.immediate,
+           .cookie = work.cookie,
+           .offset = work.offset,
+           .key = work.remote,
+           .source = Source(work)};
+    const auto whole = put.source.left;
+    const auto result = send_pieces(link);
+    if (result == Sent::not_now && put.source.left < whole) {
+        putting_.push_back(link.id);  // accepted: the rest follows
+        return Sent::yes;
+    }
+    put.open = false;
+    return result;
+}
+
+Rail::Sent Rail::send_frame(Link& link, const Work& work) noexcept {
+    Source source(work);
+    return send_message(link, Kind::frame, nullptr, 0, source, source.left);
+}
+
+/// The pieces of the open put that have not been sent; `yes` when that was the last.
+Rail::Sent Rail::send_pieces(Link& link) noexcept {
+    auto& put = link.put;
+    while (true) {
+        const auto bytes = std::min(put.source.left, piece_bytes);
+        const auto rest = static_cast<std::uint32_t>(put.source.left - bytes);
+        const PutHeader header{.key = put.key, .offset = put.offset, .immediate = put.immediate, .rest = rest};
+        const auto flags = put.notify && rest == 0 ? Header::notify : std::uint8_t{0};
+        const auto result = send_message(link, Kind::put, &header, flags, put.source, bytes);
+        if (result != Sent::yes) return result;
+        put.offset += bytes;
+        if (rest == 0) return Sent::yes;
+    }
+}
+
+/// One message with the next `bytes` of `source`, which moves on only if the provider takes it.
+Rail::Sent Rail::send_message(Link& link, Kind kind, const PutHeader* put, std::uint8_t flags, Source& source,
+                              std::size_t bytes) noexcept {
+    const auto head = Header::size + (put != nullptr ? PutHeader::size : 0);
+    const auto size = head + bytes;
+    auto rest = source;
+    const auto write_all = [&](std::byte* to) {
+        write(to, Header{.kind = kind, .flags = flags, .number = link.next_number, .to = link.theirs});
+        if (put != nullptr) write(to + Header::size, *put);
+        rest.copy(to + head, bytes);
+    };
+    auto* const endpoint = port_.endpoint.get();
+    ssize_t code = 0;
+    if (size <= inject_bytes_) {
+        std::array<std::byte, inject_most> small;
+        write_all(small.data());
+        code = fi_inject(endpoint, small.data(), size, link.peer->at);
+    } else {
+        auto* buffer = link.sending < max_sending ? send_buffers_.take() : nullptr;
+        if (buffer == nullptr) return Sent::not_now;
+        write_all(buffer->data);
+        buffer->peer = link.peer;
+        buffer->link = link.id;
+        code = fi_send(endpoint, buffer->data, size, buffer->descriptor, link.peer->at, &buffer->context);
+        if (code == 0) {
+            ++link.sending;
+            ++link.peer->sending;
+        } else {
+            send_buffers_.give(*buffer);
+        }
+    }
+    if (code == -FI_EAGAIN) return Sent::not_now;
+    if (code != 0) {
+        fail(link, code);
+        return Sent::failed;
+    }
+    source = rest;
+    ++link.next_number;
+    return Sent::yes;
+}
+
+void Rail::go_on_with_puts() noexcept {
+    std::erase_if(putting_, [&](LinkId id) {
+        Link* link = find(id);
+        if (link == nullptr || !link->put.open) return true;
+        const auto result = send_pieces(*link);
+        if (result == Sent::not_now) return false;
+        if (result == Sent::yes) {
+            dones_.push_back({id, link->put.cookie, WorkStatus::ok});
+            link->put.open = false;
+        }
+        return true;  // where it failed, the end of the link has told so
+    });
+}
+
+void Rail::fail(Link& link, ssize_t code) { end(link, "the provider could not send: " + in_words(code)); }
+
+}  // namespace railmux::transports::ofi

@@ -1,0 +1,161 @@
+#include "transports/ofi/transport.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/crypto.hpp"
+#include "base/selector.hpp"
+#include "base/text.hpp"
+#include "transports/ofi/providers.hpp"
+#include "transports/ofi/rail.hpp"
+#include "transports/ofi/within.hpp"
+
+namespace railmux::transports::ofi {
+
+namespace {
+
+constexpr std::string_view prefix = "ofi:";
+using Match = base::Selector::Match;
+
+class OfiTransport final : public Transport {
+public:
+    explicit OfiTransport(const Services& services)
+        : log_(services.log),
+          common_{.owner = base::random_u64(),
+                  .hello_limit = static_cast<base::Nanoseconds>(services.config.number("connect.timeout"))},
+          rails_(base::Selector::parse(services.config.text("rails"))),
+          providers_(base::Selector::parse(services.config.text("ofi.providers"))),
+          asked_(services.survey || services.config.text("ofi.providers") != "all" ||
+                 services.config.text("rails").find("ofi") != std::string::npos ||
+                 services.config.text("transports").find("ofi") != std::string::npos) {}
+
+    [[nodiscard]] std::string_view name() const noexcept override { return "ofi"; }
+    [[nodiscard]] std::vector<RailInfo> scan() override;
+    [[nodiscard]] std::unique_ptr<transports::Rail> open(const RailInfo& device) override;
+
+private:
+    [[nodiscard]] RailInfo describe(const FabricDomain& domain) const;
+    [[nodiscard]] Match chosen(const FabricDomain& domain) const {
+        return providers_.match(std::array{domain.device(), domain.provider, domain.core()}, {});
+    }
+    void judge(const FabricDomain& domain, RailInfo& info) const;
+    [[nodiscard]] std::string rival(const FabricDomain& domain) const;
+    void refuse_unknown_names() const;
+
+    base::Logger& log_;
+    Rail::Common common_;
+    base::Selector rails_;
+    base::Selector providers_;
+    bool asked_;  // somebody wants to know what libfabric has
+    std::vector<FabricDomain> domains_;
+};
+
+RailInfo nothing(const std::string& reason, const std::string& cure) {
+    RailInfo none;
+    none.name = none.transport = none.device = "ofi";
+    none.reason = reason;
+    none.cure = cure;
+    return none;
+}
+
+std::vector<RailInfo> OfiTransport::scan() {
+    if (!asked_ && !has_fabric_hardware()) {
+        return {nothing("no adapter here that only libfabric reaches",
+                        "name providers to use them: RAILMUX_OFI_PROVIDERS (`railmux info` lists them)")};
+    }
+    try {
+        domains_ = list_domains();
+    } catch (const Error& error) {
+        return {nothing(error.what(), error.cure())};
+    }
+    refuse_unknown_names();
+    std::vector<RailInfo> infos;
+    infos.reserve(domains_.size());
+    for (const auto& domain : domains_) infos.push_back(describe(domain));
+    return infos;
+}
+
+RailInfo OfiTransport::describe(const FabricDomain& domain) const {
+    RailInfo info;
+    info.device = domain.device();
+    info.name = std::string(prefix) + info.device;
+    info.transport = "ofi";
+    info.kind = "libfabric " + domain.core();
+    info.speed_bps = domain.speed_bps;
+    judge(domain, info);
+    return info;
+}
+
+void OfiTransport::judge(const FabricDomain& domain, RailInfo& info) const {
+    const std::array rail_names{info.name, info.device};
+    const auto by_rails = rails_.match(rail_names, {});
+    const auto by_providers = chosen(domain);
+    // Not by rails: "ofi:*" does not mean each network twice.
+    const bool named = by_providers == Match::included_explicitly;
+    if (by_rails == Match::excluded || by_rails == Match::unlisted) {
+        info.reason = "not selected by rails";
+    } else if (by_providers == Match::excluded || by_providers == Match::unlisted) {
+        info.reason = "not selected by ofi.providers";
+    } else if (!domain.obstacle.empty()) {
+        info.reason = domain.obstacle;
+        info.cure = domain.cure;
+    } else if (const auto why = doubt(domain.core()); !why.empty() && !named) {
+        info.reason = "off by default: " + why;
+        info.cure = fmt::format("name it to use it: RAILMUX_OFI_PROVIDERS='all,{}'", domain.device());
+    } else if (const auto other = rival(domain); !other.empty()) {
+        info.reason = "over the same adapter as ofi:" + other;
+        info.cure = fmt::format("to use it instead: RAILMUX_OFI_PROVIDERS='all,{},^{}'", domain.device(), other);
+    } else {
+        info.usable = true;
+    }
+}
+
+/// Another domain that comes before this one over the same adapter, unless this one was chosen by its full name.
+std::string OfiTransport::rival(const FabricDomain& domain) const {
+    const std::array exactly{domain.device(), domain.provider};
+    const bool by_core = domain.provider == domain.core();
+    if (!by_core && providers_.match(exactly, {}) == Match::included_explicitly) return {};
+    for (const auto& other : domains_) {
+        if (&other == &domain) break;
+        if (!other.obstacle.empty() || chosen(other) == Match::excluded) continue;
+        if (other.core() == domain.core() && other.domain == domain.domain) return other.device();
+    }
+    const auto preferred = preferred_to(domain.core());
+    const auto better = std::ranges::find_if(domains_, [&](const auto& other) {
+        return other.core() == preferred && other.obstacle.empty() && chosen(other) != Match::excluded;
+    });
+    return better == domains_.end() ? std::string() : better->device();
+}
+
+void OfiTransport::refuse_unknown_names() const {
+    std::vector<std::string> known;
+    for (const auto& domain : domains_) {
+        for (const auto& name : {domain.core(), domain.provider, domain.device()}) {
+            if (std::ranges::find(known, name) == known.end()) known.push_back(name);
+        }
+    }
+    const auto unknown = providers_.unmatched(known);
+    if (unknown.empty()) return;
+    throw Error(ErrorCode::invalid_config,
+                fmt::format("ofi.providers names {}, which libfabric does not have here{}", base::join(unknown),
+                            base::did_you_mean(unknown.front(), known)),
+                "it has " + base::join(known));
+}
+
+std::unique_ptr<transports::Rail> OfiTransport::open(const RailInfo& device) {
+    const auto known = std::ranges::find(domains_, device.device, &FabricDomain::device);
+    if (known == domains_.end()) throw Error(ErrorCode::no_rails, device.name + " is not there any more");
+    auto port = within(patience_slices, "opening " + device.name, [provider = known->provider, domain = known->domain] {
+        auto found = query(provider, domain);
+        if (found.empty()) throw Error(ErrorCode::no_rails, provider + " has no domain " + domain + " any more");
+        return open_port(std::move(found.front()), message_bytes);
+    });
+    return std::make_unique<Rail>(device.name, std::move(port), common_, log_);
+}
+
+}  // namespace
+
+std::unique_ptr<Transport> make_transport(const Services& services) { return std::make_unique<OfiTransport>(services); }
+
+}  // namespace railmux::transports::ofi

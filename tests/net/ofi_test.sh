@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Two processes over rails of libfabric alone, by three providers that need no hardware.
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+
+"$railmux" info | grep -q '^ofi' || { echo "SKIPPED: built without libfabric"; exit 77; }
+
+# usable NAME: whether the rail is, with the providers of RAILMUX_OFI_PROVIDERS
+usable() { "$railmux" info | grep -qE "^$1 +usable"; }
+
+echo "by default no provider is used whose hardware other rails have, and each says so"
+for rail in "ofi:tcp;ofi_rxm:lo" ofi:shm "ofi:udp;ofi_rxd:lo"; do
+    "$railmux" info | grep -qE "^$rail +off .*off by default: " || fail "$rail: no reason"
+done
+! timeout 20 "$railmux" info --rails 'ofi:*' | grep -qE '^ofi[^ ]* +usable' || fail "a rail is usable by default"
+RAILMUX_OFI_PROVIDERS=shmm timeout 20 "$railmux" info 2>"$work/unknown" && fail "an unknown provider passed"
+grep -q 'did you mean "shm"' "$work/unknown" || fail "no hint: $(cat "$work/unknown")"
+RAILMUX_OFI_PROVIDERS='all,tcp,^tcp;ofi_rxm:lo' usable "ofi:tcp;ofi_rxm:lo" && fail "an excluded domain is used"
+
+for provider in "tcp;ofi_rxm:lo" shm "udp;ofi_rxd:lo"; do
+    echo "$provider: ping-pong and bandwidth"
+    export RAILMUX_OFI_PROVIDERS=$provider RAILMUX_RAILS='ofi:*'
+    usable "ofi:$provider" || fail "ofi:$provider is not usable when it is named"
+    listen pingpong --keep
+    for options in "pingpong --sizes 0,8,16K,1M" "bandwidth --sizes 8,20K,1M --bidirectional"; do
+        # shellcheck disable=SC2086 # the options are words
+        timeout 60 "$railmux" $options --connect "localhost:$port" --iterations 50 --json >"$work/result" ||
+            fail "$provider: $options"
+        python3 - "$work/result" "ofi:$provider" <<'PYTHON'
+import json, sys
+for result in json.load(open(sys.argv[1]))["results"]:
+    assert list(result["rails"]) == [sys.argv[2]], result
+    assert result["rails"][sys.argv[2]] >= 50 * result["bytes"], result
+PYTHON
+    done
+    kill "$listener"
+    wait "$listener" 2>/dev/null || true
+done
+
+echo "a rail of libfabric beside one of tcp: both carry"
+export RAILMUX_OFI_PROVIDERS='all,tcp;ofi_rxm:lo' RAILMUX_RAILS='tcp:lo,ofi:*'
+timeout 60 "$railmux" run -n 2 "$railmux" bandwidth --policy round_robin --sizes 64K --iterations 100 --json >"$work/both"
+grep -q '"tcp:lo":' "$work/both" && grep -q '"ofi:tcp;ofi_rxm:lo":' "$work/both" || fail "not both rails carried"
