@@ -135,14 +135,15 @@ std::vector<FixtureMaker> plain_fixtures() {
     if (has_rdma()) made.push_back({"verbs", [](std::uint64_t) { return over_rdma(); }});
     if (is_built_in("ofi")) {
         for (const std::string device : {"tcp;ofi_rxm:lo", "shm", "udp;ofi_rxd:lo"}) {
-            made.push_back({"ofi " + device, [device](std::uint64_t) { return over_fabric(device); }});
+            made.push_back({"ofi " + device, [device](std::uint64_t) { return over_fabric(device); }, 5});
         }
     }
     return made;
 }
 
 FixtureMaker with_faults(const FixtureMaker& plain, const std::string& plan) {
-    return {plain.name + " behind " + (plan.empty() ? "an empty plan" : plan), [plain, plan](std::uint64_t seed) {
+    return {plain.name + " behind " + (plan.empty() ? "an empty plan" : plan),
+            [plain, plan](std::uint64_t seed) {
                 auto faults = FaultyRail::Plan::parse(plan);
                 faults.seed = seed;
                 auto fixture = plain.make(seed);
@@ -152,7 +153,8 @@ FixtureMaker with_faults(const FixtureMaker& plain, const std::string& plan) {
                 // What is held back comes with further polls, not with time.
                 fixture.idle = [idle = fixture.idle] { return idle(), true; };
                 return fixture;
-            }};
+            },
+            plain.stride};
 }
 
 const std::vector<FixtureMaker>& fixtures() {
