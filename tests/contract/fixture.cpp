@@ -135,7 +135,7 @@ std::vector<FixtureMaker> plain_fixtures() {
     if (has_rdma()) made.push_back({"verbs", [](std::uint64_t) { return over_rdma(); }});
     if (is_built_in("ofi")) {
         for (const std::string device : {"tcp;ofi_rxm:lo", "shm", "udp;ofi_rxd:lo"}) {
-            made.push_back({"ofi " + device, [device](std::uint64_t) { return over_fabric(device); }, 5});
+            made.push_back({"ofi " + device, [device](std::uint64_t) { return over_fabric(device); }, 9});
         }
     }
     return made;
@@ -161,9 +161,13 @@ const std::vector<FixtureMaker>& fixtures() {
     static const auto all = [] {
         auto made = plain_fixtures();
         for (const auto& plain : plain_fixtures()) {
-            for (const auto* plan : {"", "refuse=20%", "delay=10%:3,delay_work=10%:5"}) {
-                made.push_back(with_faults(plain, plan));
+            constexpr auto refusing = "refuse=20%";
+            constexpr auto delaying = "delay=10%:3,delay_work=10%:5";
+            if (plain.stride > 1) {
+                made.push_back(with_faults(plain, std::string(refusing) + ',' + delaying));
+                continue;
             }
+            for (const auto* plan : {"", refusing, delaying}) made.push_back(with_faults(plain, plan));
         }
         return made;
     }();

@@ -30,7 +30,8 @@ struct Fixture {
 struct FixtureMaker {
     std::string name;
     std::function<Fixture(std::uint64_t seed)> make;
-    /// Rails that take a tenth of a second to open meet a fault at one step in so many; at which, the seed says.
+    /// Rails that take a tenth of a second to open meet a fault at one step in so many; at which, the seed says. Faults
+    /// that must not be noticed come all together.
     std::uint64_t stride = 1;
 };
 
