@@ -41,7 +41,7 @@ constexpr auto table = std::to_array<ParameterSpec>({
         "poll|block|hybrid"},
     {"progress.spin", duration, "us", "50us", "how long hybrid spins before it sleeps", "", 0, second},
 
-    {"eager.max", bytes, "B", "16K", "largest message sent along with its header", "", 0, 48 * kib},
+    {"eager.max", bytes, "B", "16K", "largest message sent along with its header", "", 0, 16 * kib},
     {"eager.window", bytes, "B", "1M", "eager bytes a peer may send ahead of its receiver", "", 4 * kib, gib},
     {"fragment.size", bytes, "B", "256K", "size of the pieces in which a large message is spread over rails",
         "", 4 * kib, gib},

@@ -124,13 +124,16 @@ struct Event {
     std::string_view text{};
 };
 
+/// What every rail takes in one frame: the largest eager message (parameter eager.max) and its headers.
+inline constexpr std::uint32_t least_max_frame = 16 * 1024 + 512;
+
 /// What a rail is and can do. Immutable once opened.
 struct RailTraits {
     std::string name;  // "tcp:eth1": unique within the process
     // Beyond the name, what tells this interface from another of the same name, in other runs and on other networks: its
     // addresses, its GUID. Without anything random, such as a port; empty: the name is all there is.
     std::string identity{};
-    std::uint32_t max_frame = 0;     // bytes of one send
+    std::uint32_t max_frame = 0;     // bytes of one send; at least least_max_frame
     std::uint32_t max_hello = 0;     // bytes of a hello; at least 56
     std::uint32_t max_reply = 0;     // bytes of a reply; at least 64
     std::uint32_t max_segments = 1;  // gather list of one work

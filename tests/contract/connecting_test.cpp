@@ -8,7 +8,7 @@ TEST_CASE("traits keep their promises", "[contract]") {
         for (const auto* rail : {&world.a(), &world.b()}) {
             const auto& traits = rail->traits();
             CHECK_FALSE(traits.name.empty());
-            CHECK(traits.max_frame > 0);
+            CHECK(traits.max_frame >= least_max_frame);
             CHECK(traits.max_hello >= 56);
             CHECK(traits.max_reply >= 64);
             CHECK(traits.max_segments >= 1);

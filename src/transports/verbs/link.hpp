@@ -20,7 +20,7 @@
 namespace railmux::transports::verbs {
 
 // A default eager message (16 KiB) with its headers; with less than that, large messages would go by rendezvous too early.
-inline constexpr std::uint32_t frame_bytes = 16 * 1024 + 512;
+inline constexpr std::uint32_t frame_bytes = least_max_frame;
 // Puts are copied into registered memory in pieces of this size: 1.3 us of a wire of 400 Gbit/s, which hides the copying of
 // the next one behind the sending of the last.
 inline constexpr std::uint32_t bulk_bytes = 64 * 1024;
