@@ -45,7 +45,8 @@ for ((attempt = 0; attempt < 20; ++attempt)); do
     run_on "2 A,B" "$railmux" probe --sizes 2 --rounds 10 --max-bytes 1024 || fail "probe again"
 done
 both_known || fail "no models of both rails"
-"$railmux" info | grep -qF "models of earlier runs: $("$railmux" models --json |
+"$railmux" info >"$work/info"
+grep -qF "models of earlier runs: $("$railmux" models --json |
     python3 -c 'import json, sys; print(len(json.load(sys.stdin)["models"]))') in $work/cache/railmux" || fail "info does not know them"
 ! on A env XDG_CACHE_HOME="$work/other" "$railmux" models | grep -q ' tcp:rail' || fail "models in an empty folder"
 sed -i s/loggp/LOGGP/ "$work"/cache/railmux/*.model

@@ -36,7 +36,8 @@ for host in A B; do
     on $host ip link set docker0 up
 done
 between || fail "with a docker0"
-on A "$railmux" info | grep docker0 | grep -q 'bridge' || fail "docker0 is not named as a bridge"
+on A "$railmux" info >"$work/info"
+grep docker0 "$work/info" | grep 'bridge' >/dev/null || fail "docker0 is not named as a bridge"
 
 # tun_on SIDE ADDRESS: a VPN's interface that swallows what it is given
 tun_on() {
