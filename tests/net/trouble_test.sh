@@ -66,7 +66,7 @@ if [ -c /dev/net/tun ] && (exec 3<>/dev/net/tun) 2>/dev/null; then
     echo "a VPN that leads nowhere: off by default, with the reason"
     tun_on A 10.8.0.1/24
     tun_on B 10.8.0.2/24
-    between || fail "beside a tun"
+    between RAILMUX_POLICY=round_robin || fail "beside a tun"
     in_time
     [ -z "$(carried tun0)" ] && [ "$(carried rail0)" -gt 0 ] && [ "$(carried rail1)" -gt 0 ] || fail "not over both rails"
     on A "$railmux" info >"$work/info"
