@@ -47,7 +47,8 @@ done
 both_known || fail "no models of both rails"
 "$railmux" info >"$work/info"
 grep -qF "models of earlier runs: $("$railmux" models --json |
-    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["models"]))') in $work/cache/railmux" || fail "info does not know them"
+    python3 -c 'import json, sys; print(len(json.load(sys.stdin)["models"]))') in $work/cache/railmux" "$work/info" ||
+    fail "info does not know them"
 ! on A env XDG_CACHE_HOME="$work/other" "$railmux" models | grep -q ' tcp:rail' || fail "models in an empty folder"
 sed -i s/loggp/LOGGP/ "$work"/cache/railmux/*.model
 run_on "2 A,B" "$railmux" pingpong --sizes 8 --iterations 10 || fail "with damaged models"
