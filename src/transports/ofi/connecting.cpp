@@ -37,18 +37,18 @@ LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::by
 
 void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     [[maybe_unused]] const auto scope = guard_.enter();
-    Link* link = find(id);
+    Link* link = links_.find(id);
     if (link == nullptr || link->phase != Phase::requested) return;
     --requests_;
     link->phase = Phase::up;
     const Header header{.kind = Kind::reply, .to = link->theirs};
     greet(*link->peer, id, encode(header, link->name(), reply.first(std::min(reply.size(), max_reply))));
-    slow_.push_back({.event = {.kind = EventKind::link_up, .link = id}});
+    events_.tell({.kind = EventKind::link_up, .link = id});
 }
 
 void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
     [[maybe_unused]] const auto scope = guard_.enter();
-    Link* link = find(id);
+    Link* link = links_.find(id);
     if (link == nullptr || link->phase != Phase::requested) return;
     const Header header{.kind = Kind::refusal, .to = link->theirs};
     greet(*link->peer, id, encode(header, reply.first(std::min(reply.size(), max_reply))));
@@ -79,13 +79,13 @@ Rail::Sent Rail::send_greeting(const Greeting& greeting) noexcept {
     if (code != 0) {
         send_buffers_.give(*buffer);
         if (code == -FI_EAGAIN) return Sent::not_now;
-        if (Link* link = find(greeting.link); link != nullptr) fail(*link, code);
+        if (Link* link = links_.find(greeting.link); link != nullptr) fail(*link, code);
         return Sent::failed;
     }
     buffer->peer = greeting.peer;
     buffer->link = greeting.link;
     ++greeting.peer->sending;
-    if (Link* link = find(greeting.link); link != nullptr) ++link->sending;
+    if (Link* link = links_.find(greeting.link); link != nullptr) ++link->sending;
     return Sent::yes;
 }
 
@@ -115,7 +115,7 @@ void Rail::lose_patience() noexcept {
     const auto waited = std::min(last_look_ == 0 ? 0 : now - last_look_, 10 * base::millisecond);
     last_look_ = now;
     std::erase_if(impatient_, [&](LinkId id) {
-        Link* link = find(id);
+        Link* link = links_.find(id);
         if (link == nullptr || link->phase != Phase::greeting || link->patience == 0) return true;
         link->patience = std::max<base::Nanoseconds>(link->patience - waited, 0);
         if (link->patience > 0) return false;
@@ -125,7 +125,7 @@ void Rail::lose_patience() noexcept {
     });
     std::erase_if(greetings_, [&](Greeting& greeting) {
         greeting.patience -= waited;
-        const bool over = greeting.patience <= 0 || (greeting.hello && find(greeting.link) == nullptr);
+        const bool over = greeting.patience <= 0 || (greeting.hello && links_.find(greeting.link) == nullptr);
         if (over) --greeting.peer->waiting;
         return over;
     });
@@ -160,8 +160,7 @@ void Rail::take_hello(std::span<const std::byte> body) {
     link.theirs = hello->from;
     ++requests_;
     greet(*peer, link.id, encode(Header{.kind = Kind::heard, .to = link.theirs}, std::span<const std::byte>{}));
-    slow_.push_back({.event = {.kind = EventKind::connect_request, .link = link.id},
-                     .data = {hello->bytes.begin(), hello->bytes.end()}});
+    events_.tell({.kind = EventKind::connect_request, .link = link.id}, {}, hello->bytes);
 }
 
 void Rail::take_answer(const Header& header, std::span<const std::byte> body) {
@@ -182,7 +181,7 @@ void Rail::take_answer(const Header& header, std::span<const std::byte> body) {
     if (!theirs || body.size() > max_reply) return;
     link->theirs = *theirs;
     link->phase = Phase::up;
-    slow_.push_back({.event = {.kind = EventKind::link_up, .link = link->id}, .data = {body.begin(), body.end()}});
+    events_.tell({.kind = EventKind::link_up, .link = link->id}, {}, body);
 }
 
 void Rail::take_bye(const Header& header, std::span<const std::byte> body) {

@@ -44,7 +44,6 @@ Rail::Rail(std::string name, Port port, Common& common, base::Logger& log)
                .ordered = true,
                .shared = !address_.stays_on_host(),  // whose speed is that of memory, which has no queue
                .speed_bps = speed_of(*port_.info)};
-    dones_.reserve(1024);
 }
 
 Rail::~Rail() {
@@ -83,19 +82,7 @@ Reachability Rail::reach(std::span<const std::byte> bytes) const {
 // --- Links -----------------------------------------------------------------------------------------------------------
 
 Link& Rail::new_link(Phase phase, Peer* peer) {
-    std::uint32_t index = 0;
-    if (free_links_.empty()) {
-        index = static_cast<std::uint32_t>(links_.size());
-        links_.add();
-    } else {
-        index = free_links_.back();
-        free_links_.pop_back();
-    }
-    Link& link = links_[index];
-    const auto generation = link.id.generation + 1;
-    link = Link{};
-    link.id = {index, generation};
-    link.phase = phase;
+    Link& link = links_.add(phase);
     link.token = base::random_u64();
     link.peer = peer;
     if (peer != nullptr) {
@@ -103,12 +90,6 @@ Link& Rail::new_link(Phase phase, Peer* peer) {
         link.label = address_text(port_.peers.get(), port_.name.data()) + " - " + peer->label;
     }
     return link;
-}
-
-Link* Rail::find(LinkId id) noexcept {
-    if (id.index >= links_.size()) return nullptr;
-    Link& link = links_[id.index];
-    return link.id == id && link.phase != Phase::free ? &link : nullptr;
 }
 
 Link* Rail::find(const LinkName& name) noexcept {
@@ -120,21 +101,17 @@ Link* Rail::find(const LinkName& name) noexcept {
 void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code) {
     const auto phase = std::exchange(link.phase, Phase::free);
     if (phase == Phase::free) return;
-    if (link.put.open) dones_.push_back({link.id, link.put.cookie, WorkStatus::link_lost});
+    if (link.put.open) events_.done(link.id, link.put.cookie, WorkStatus::link_lost);
     link.put = {};
     for (const auto& early : link.early) receive_buffers_.drop_view(*early.buffer);
     link.early.clear();
     if (link.peer != nullptr) peers_.release(*link.peer);
     if (phase == Phase::requested) --requests_;
-    const auto about = [&](const Slow& slow) { return slow.event.link == link.id; };
-    if (phase == Phase::requested && std::ranges::any_of(slow_, about)) {  // nobody above has heard of it
-        std::erase_if(slow_, about);
-        retired_.push_back(link.id.index);
+    if (phase == Phase::requested && events_.withdraw_request(link.id)) {  // nobody above has heard of it
+        links_.retire(link.id);
         return;
     }
-    slow_.push_back({.event = {.kind = EventKind::link_down, .code = code, .link = link.id},
-                     .text = std::string(cause),
-                     .data = {reply.begin(), reply.end()}});
+    events_.tell({.kind = EventKind::link_down, .code = code, .link = link.id}, cause, reply);
 }
 
 void Rail::end_all(const Peer& peer, std::string_view cause) {
@@ -145,7 +122,7 @@ void Rail::end_all(const Peer& peer, std::string_view cause) {
 
 void Rail::disconnect(LinkId id) {
     [[maybe_unused]] const auto scope = guard_.enter();
-    Link* link = find(id);
+    Link* link = links_.find(id);
     if (link == nullptr) return;
     say_bye(*link);
     end(*link, "closed here");
@@ -156,7 +133,7 @@ void Rail::rail_down(std::string_view cause) {
     links_.for_each([&](Link& link) {
         if (link.phase != Phase::free) end(link, cause);
     });
-    slow_.push_back({.event = {.kind = EventKind::rail_down}, .text = std::string(cause)});
+    events_.tell({.kind = EventKind::rail_down}, cause);
 }
 
 std::string Rail::describe(LinkId id) const {

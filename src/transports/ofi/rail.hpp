@@ -15,8 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "base/stable_vector.hpp"
 #include "base/thread_guard.hpp"
+#include "transports/event_queue.hpp"
+#include "transports/link_table.hpp"
 #include "transports/ofi/address.hpp"
 #include "transports/ofi/buffers.hpp"
 #include "transports/ofi/fabric.hpp"
@@ -63,27 +64,6 @@ private:
     static constexpr std::size_t inject_most = 256;      // larger frames are not faster without a buffer
     static constexpr std::uint32_t most_requests = 256;  // links that wait for accept or refuse
 
-    struct Slow {  // an event that carries texts or bytes of its own
-        Event event;
-        std::string text;
-        std::vector<std::byte> data;
-    };
-    struct Batch {  // the events of one poll, being filled
-        std::span<Event> events;
-        std::size_t count = 0;
-
-        [[nodiscard]] bool full() const noexcept { return count == events.size(); }
-        Event& next(EventKind kind, LinkId link) noexcept {
-            Event& event = events[count++];
-            event = Event{.kind = kind, .link = link};
-            return event;
-        }
-    };
-    struct Done {
-        LinkId link;
-        std::uint64_t cookie = 0;
-        WorkStatus status = WorkStatus::ok;
-    };
     struct Greeting {  // a message about a link, which the provider has not taken yet
         Peer* peer = nullptr;
         LinkId link;
@@ -95,7 +75,6 @@ private:
 
     // rail.cpp
     Link& new_link(Phase phase, Peer* peer);
-    [[nodiscard]] Link* find(LinkId id) noexcept;
     [[nodiscard]] Link* find(const LinkName& name) noexcept;
     void end(Link& link, std::string_view cause, std::span<const std::byte> reply = {},
              ErrorCode code = ErrorCode::unreachable);
@@ -124,9 +103,8 @@ private:
     void fail(Link& link, ssize_t code);
 
     // receiving.cpp
-    [[nodiscard]] bool queued() const noexcept { return done_at_ < dones_.size() || !slow_.empty(); }
     void take_back() noexcept;
-    void drain_queues(Batch& batch) noexcept;
+    void hand_out(Batch& batch) noexcept;
     void take_completions(Batch& batch) noexcept;
     [[nodiscard]] bool more_completions() noexcept;
     void take_completion(const fi_cq_data_entry& completion, Batch& batch) noexcept;
@@ -151,8 +129,7 @@ private:
     ReceiveBuffers receive_buffers_;
     Peers peers_;
     RegionTable regions_;
-    base::StableVector<Link> links_;
-    std::vector<std::uint32_t> free_links_;
+    LinkTable<Link> links_;
     std::uint32_t requests_ = 0;
 
     std::deque<Greeting> greetings_;
@@ -161,12 +138,8 @@ private:
     std::vector<LinkId> putting_;      // links with an open put
     std::vector<LinkId> ready_;        // links with early messages whose turn has come
 
-    std::vector<Done> dones_;  // from done_at_ on, not handed out
-    std::size_t done_at_ = 0;
-    std::deque<Slow> slow_;                   // waiting
-    std::deque<Slow> lent_;                   // handed out; kept until the next poll
+    EventQueue events_;
     std::vector<ReceiveBuffer*> lent_views_;  // of frames handed out
-    std::vector<std::uint32_t> retired_;      // links whose link_down was handed out: free from the next poll on
 
     std::array<fi_cq_data_entry, 32> found_;  // completions, from found_at_ to found_end_ not looked at
     std::size_t found_at_ = 0;

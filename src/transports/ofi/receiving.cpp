@@ -14,39 +14,38 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     Batch batch{events};
     take_back();
     if (down_) {
-        drain_queues(batch);
+        hand_out(batch);
         return batch.count;
     }
     if (!greetings_.empty()) send_greetings();
     if (!putting_.empty()) go_on_with_puts();
-    drain_queues(batch);
+    hand_out(batch);
     if (!ready_.empty()) deliver_early(batch);
     take_completions(batch);
     if (receive_buffers_.idle()) {
         if (const auto trouble = receive_buffers_.post(); !trouble.empty()) rail_down("no receive buffer: " + trouble);
     }
     lose_patience();
-    if (queued()) drain_queues(batch);
+    if (!events_.empty()) hand_out(batch);
     return batch.count;
 }
 
 /// What the last poll lent or reported is ours again.
 void Rail::take_back() noexcept {
-    lent_.clear();
+    events_.take_back(links_);
     for (auto* buffer : lent_views_) receive_buffers_.drop_view(*buffer);
     lent_views_.clear();
-    for (const auto index : retired_) free_links_.push_back(index);
-    retired_.clear();
 }
 
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    if (port_.descriptor < 0 || queued() || found_at_ < found_end_ || !ready_.empty() || !greetings_.empty()) return -1;
+    if (port_.descriptor < 0 || !events_.empty() || found_at_ < found_end_ || !ready_.empty() || !greetings_.empty())
+        return -1;
     if (std::exchange(room_, false)) return -1;
     // Where nothing is on its way, nothing tells when there is room.
-    if (const Link* link = find(refused_); link != nullptr && link->sending == 0) return -1;
+    if (const Link* link = links_.find(refused_); link != nullptr && link->sending == 0) return -1;
     const auto silent = [&](LinkId id) {
-        const Link* link = find(id);
+        const Link* link = links_.find(id);
         return link == nullptr || link->sending == 0;
     };
     if (std::ranges::any_of(putting_, silent)) return -1;
@@ -54,30 +53,16 @@ int Rail::arm() noexcept {
     return fi_trywait(port_.fabric.get(), &queue, 1) == FI_SUCCESS ? port_.descriptor : -1;
 }
 
-void Rail::drain_queues(Batch& batch) noexcept {
-    while (done_at_ < dones_.size() && !batch.full()) {
-        const auto& done = dones_[done_at_++];
-        auto& event = batch.next(EventKind::done, done.link);
-        event.cookie = done.cookie;
-        event.status = done.status;
-        if (Link* link = find(done.link); link != nullptr && link->undone > 0) --link->undone;
-    }
-    if (done_at_ < dones_.size()) return;  // they come before any link_down
-    dones_.clear();
-    done_at_ = 0;
-    while (!slow_.empty() && !batch.full()) {
-        lent_.push_back(std::move(slow_.front()));
-        slow_.pop_front();
-        auto& slow = lent_.back();
-        slow.event.text = slow.text;
-        slow.event.data = slow.data;
-        batch.events[batch.count++] = slow.event;
-        if (slow.event.kind == EventKind::link_down) retired_.push_back(slow.event.link.index);
-        if (slow.event.kind != EventKind::link_up) continue;
-        if (Link* link = find(slow.event.link); link != nullptr) {
-            link->announced = true;
-            if (!link->early.empty() && !std::exchange(link->ready, true)) ready_.push_back(link->id);
-        }
+/// Of a link that is up frames may follow, and those that came before have their turn.
+void Rail::hand_out(Batch& batch) noexcept {
+    const auto before = batch.count;
+    events_.hand_out(batch, links_);
+    for (const auto& event : batch.events.subspan(before, batch.count - before)) {
+        if (event.kind != EventKind::link_up) continue;
+        Link* link = links_.find(event.link);
+        if (link == nullptr) continue;
+        link->announced = true;
+        if (!link->early.empty() && !std::exchange(link->ready, true)) ready_.push_back(link->id);
     }
 }
 
@@ -121,7 +106,7 @@ void Rail::take_completion(const fi_cq_data_entry& completion, Batch& batch) noe
 /// The provider is through with a buffer that was sent.
 void Rail::sent(SendBuffer& buffer) noexcept {
     --buffer.peer->sending;
-    if (Link* link = find(buffer.link); link != nullptr) {
+    if (Link* link = links_.find(buffer.link); link != nullptr) {
         --link->sending;
         room_ = room_ || link->put.open || buffer.link == refused_;
     }
@@ -134,8 +119,10 @@ void Rail::take_error() noexcept {
     const auto words = in_words(port_.completions.get(), entry);
     auto* operation = static_cast<Operation*>(entry.op_context);
     if (operation == nullptr) {
-        // Of a small frame: the provider does not say whose. Its number will be missed at the other side.
-        log_.warning("rail {}: a message could not be sent: {}", traits_.name, words);
+        // Of a small frame, and the provider does not say whose: any link may have a hole now that nothing would ever fill.
+        links_.for_each([&](Link& link) {
+            if (link.phase != Phase::free) end(link, "the provider could not send a message: " + words);
+        });
         return;
     }
     if (operation->receive) {
@@ -196,7 +183,7 @@ void Rail::deliver(Link& link, const Early& message, Batch& batch) noexcept {
 
 void Rail::deliver_early(Batch& batch) noexcept {
     std::erase_if(ready_, [&](LinkId id) {
-        Link* link = find(id);
+        Link* link = links_.find(id);
         if (link == nullptr) return true;
         while (true) {
             const auto next = std::ranges::find(link->early, link->next_expected, &Early::number);

@@ -15,9 +15,9 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
     std::size_t posted = 0;
     for (; posted < works.size(); ++posted) {
         const auto& work = works[posted];
-        Link* link = find(work.link);
+        Link* link = links_.find(work.link);
         if (link == nullptr || link->phase != Phase::up) {
-            dones_.push_back({work.link, work.cookie, WorkStatus::link_lost});
+            events_.done(work.link, work.cookie, WorkStatus::link_lost);
             continue;
         }
         const auto result = send(*link, work);
@@ -26,11 +26,11 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
             break;
         }
         if (result == Sent::failed) {
-            dones_.push_back({work.link, work.cookie, WorkStatus::link_lost});
+            events_.done(work.link, work.cookie, WorkStatus::link_lost);
             continue;
         }
         ++link->undone;
-        if (!link->put.open) dones_.push_back({work.link, work.cookie, WorkStatus::ok});
+        if (!link->put.open) events_.done(work.link, work.cookie, WorkStatus::ok);
     }
     return posted;
 }
@@ -122,12 +122,12 @@ Rail::Sent Rail::send_message(Link& link, Kind kind, const PutHeader* put, std::
 
 void Rail::go_on_with_puts() noexcept {
     std::erase_if(putting_, [&](LinkId id) {
-        Link* link = find(id);
+        Link* link = links_.find(id);
         if (link == nullptr || !link->put.open) return true;
         const auto result = send_pieces(*link);
         if (result == Sent::not_now) return false;
         if (result == Sent::yes) {
-            dones_.push_back({id, link->put.cookie, WorkStatus::ok});
+            events_.done(id, link->put.cookie, WorkStatus::ok);
             link->put.open = false;
         }
         return true;  // where it failed, the end of the link has told so

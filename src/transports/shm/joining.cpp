@@ -64,8 +64,7 @@ void Rail::take_reply(Link& link, const Greeting& greeting, base::FileDescriptor
     link.strict = greeting.strict;
     try_memory(link, greeting);
     join_rings(link, 0);
-    slow_.push_back(
-        {.event = {.kind = EventKind::link_up, .link = link.id}, .data = {greeting.body.begin(), greeting.body.end()}});
+    events_.tell({.kind = EventKind::link_up, .link = link.id}, {}, greeting.body);
 }
 
 // --- The side that accepts -------------------------------------------------------------------------------------------
@@ -110,8 +109,7 @@ void Rail::take_hello(Link& link, const Greeting& greeting, std::span<base::File
     try_memory(link, greeting);
     --strangers_;
     link.phase = LinkPhase::requested;
-    slow_.push_back({.event = {.kind = EventKind::connect_request, .link = link.id},
-                     .data = {greeting.body.begin(), greeting.body.end()}});
+    events_.tell({.kind = EventKind::connect_request, .link = link.id}, {}, greeting.body);
 }
 
 void Rail::accept(LinkId id, std::span<const std::byte> reply) {
@@ -124,7 +122,7 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
         kill(*link, last_error());
         return;
     }
-    slow_.push_back({.event = {.kind = EventKind::link_up, .link = id}});
+    events_.tell({.kind = EventKind::link_up, .link = id});
 }
 
 void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
@@ -137,12 +135,11 @@ void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
 
 void Rail::expire_strangers() {
     const auto now = base::now_ns();
-    for (const auto id : links_.ids()) {
-        Link& link = *links_.find(id);
+    links_.for_each([&](Link& link) {
         if (link.phase == LinkPhase::greeting && now - link.since > stranger_limit) {
             kill(link, "it connected and did not say hello within 2 s");
         }
-    }
+    });
 }
 
 // --- Both ------------------------------------------------------------------------------------------------------------

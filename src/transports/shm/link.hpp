@@ -23,12 +23,12 @@ namespace railmux::transports::shm {
 inline constexpr std::size_t max_segments = 16;
 
 enum class LinkPhase : std::uint8_t {
+    free,
     connecting,  // hello sent
     greeting,    // accepted; waiting for the hello
     requested,   // hello handed up; waiting for accept or refuse
     up,
     ending,  // over, but the other side is still reading our memory: its works end when it has stopped
-    down,    // until its link_down has been handed out
 };
 
 /// The bytes of a work that have not been copied yet.
@@ -97,7 +97,7 @@ struct Fetch {
 };
 
 struct Link {
-    LinkPhase phase = LinkPhase::connecting;
+    LinkPhase phase = LinkPhase::free;
     LinkId id;
     base::FileDescriptor socket;
     base::FileDescriptor bell;  // the other side's eventfd

@@ -44,7 +44,6 @@ Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
                .speed_bps = bulk.speed_bps};
     watch(listener_.get(), listener_tag);
     watch(bell_.get(), bell_tag);
-    dones_.reserve(1024);
 }
 
 /// Others may be reading our memory, which is about to go: what they have read they will not use (take_fetch).
@@ -68,13 +67,10 @@ Reachability Rail::reach(std::span<const std::byte> bytes) const {
 // --- Links -----------------------------------------------------------------------------------------------------------
 
 Link& Rail::new_link(LinkPhase phase, base::FileDescriptor socket) {
-    const auto id = links_.add({});
-    Link& link = *links_.find(id);
-    link.id = id;
-    link.phase = phase;
+    Link& link = links_.add(phase);
     link.label = traits_.name;
     link.socket = std::move(socket);
-    if (link.socket.valid()) watch(link.socket.get(), tag_of(id));
+    if (link.socket.valid()) watch(link.socket.get(), tag_of(link.id));
     ++setting_up_;
     return link;
 }
@@ -86,7 +82,7 @@ bool Rail::still_read(const Link& link) const noexcept {
 }
 
 void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code) {
-    if (link.phase == LinkPhase::down || link.phase == LinkPhase::ending) return;
+    if (link.phase == LinkPhase::free || link.phase == LinkPhase::ending) return;
     if (link.phase == LinkPhase::up) {
         link.ours->closed.store(1, std::memory_order_seq_cst);
         if (still_read(link)) {
@@ -101,7 +97,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
 }
 
 void Rail::finish(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code) {
-    const auto phase = std::exchange(link.phase, LinkPhase::down);
+    const auto phase = std::exchange(link.phase, LinkPhase::free);
     if (phase == LinkPhase::up || phase == LinkPhase::ending) {
         flush_works(link);
         std::erase(active_, &link);
@@ -109,18 +105,14 @@ void Rail::finish(Link& link, std::string_view cause, std::span<const std::byte>
     } else {
         --setting_up_;
     }
-    const auto asked = [&](const Slow& slow) { return slow.event.link == link.id; };
     if (phase == LinkPhase::greeting) {  // a stranger: nobody above has heard of it
         --strangers_;
         log_.warning("rail {}: {} closed: {}", traits_.name, link.label, cause);
-        retired_.push_back(link.id);
-    } else if (phase == LinkPhase::requested && std::any_of(slow_.begin(), slow_.end(), asked)) {
-        std::erase_if(slow_, asked);
-        retired_.push_back(link.id);
+        links_.retire(link.id);
+    } else if (phase == LinkPhase::requested && events_.withdraw_request(link.id)) {
+        links_.retire(link.id);
     } else {
-        slow_.push_back({.event = {.kind = EventKind::link_down, .code = code, .link = link.id},
-                         .text = std::string(cause),
-                         .data = {reply.begin(), reply.end()}});
+        events_.tell({.kind = EventKind::link_down, .code = code, .link = link.id}, cause, reply);
     }
     part(link);
     link.bell.reset();
@@ -140,9 +132,9 @@ void Rail::part(Link& link) noexcept {
 
 void Rail::flush_works(Link& link) {
     for (; !link.fetched.empty(); link.fetched.pop()) {
-        dones_.push_back({link.id, link.fetched.front().cookie, WorkStatus::link_lost});
+        events_.done(link.id, link.fetched.front().cookie, WorkStatus::link_lost);
     }
-    if (link.partial.source.left() > 0) dones_.push_back({link.id, link.partial.cookie, WorkStatus::link_lost});
+    if (link.partial.source.left() > 0) events_.done(link.id, link.partial.cookie, WorkStatus::link_lost);
     link.partial.source = {};
 }
 
@@ -152,8 +144,7 @@ void Rail::disconnect(LinkId id) {
 }
 
 std::string Rail::describe(LinkId id) const {
-    const auto* link = links_.find(id);
-    return link == nullptr ? traits_.name + " (no link)" : link->label;
+    return id.index < links_.size() ? links_[id.index].label : std::string("?");
 }
 
 base::Result<Region> Rail::add_region(std::span<std::byte> memory, Access access) {

@@ -22,7 +22,6 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,7 +29,8 @@
 #include <vector>
 
 #include "base/thread_guard.hpp"
-#include "transports/link_slots.hpp"
+#include "transports/event_queue.hpp"
+#include "transports/link_table.hpp"
 #include "transports/regions.hpp"
 #include "transports/shm/address.hpp"
 #include "transports/shm/costs.hpp"
@@ -78,28 +78,6 @@ private:
     static constexpr std::uint64_t look_period = 256;
     static constexpr std::uint64_t look_period_setting_up = 16;
 
-    struct Slow {  // an event that carries texts or bytes of its own
-        Event event;
-        std::string text;
-        std::vector<std::byte> data;
-    };
-    struct Batch {  // the events of one poll, being filled
-        std::span<Event> events;
-        std::size_t count = 0;
-
-        [[nodiscard]] bool full() const noexcept { return count == events.size(); }
-        Event& next(EventKind kind, LinkId link) noexcept {
-            Event& event = events[count++];
-            event = Event{.kind = kind, .link = link};
-            return event;
-        }
-    };
-    struct Done {
-        LinkId link;
-        std::uint64_t cookie = 0;
-        WorkStatus status = WorkStatus::ok;
-    };
-
     // rail.cpp
     void watch(int descriptor, std::uint64_t tag) noexcept;
     Link& new_link(LinkPhase phase, base::FileDescriptor socket);
@@ -137,9 +115,7 @@ private:
     static void wake(Link& link, Sleep what) noexcept;
 
     // receiving.cpp
-    [[nodiscard]] bool queued() const noexcept { return done_at_ < dones_.size() || !slow_.empty(); }
     void take_back() noexcept;
-    void drain_queues(Batch& batch) noexcept;
     void look_at_sockets() noexcept;
     void hear(Link& link) noexcept;
     void serve(Link& link, Batch& batch) noexcept;
@@ -170,17 +146,12 @@ private:
     bool strict_ = false;        // waking.hpp
     const std::uint64_t mark_;   // other_process.hpp
 
-    LinkSlots<Link> links_;
+    LinkTable<Link> links_;
     std::vector<Link*> active_;  // up or ending
     std::size_t next_active_ = 0;
     RegionTable regions_;
 
-    std::vector<Done> dones_;  // from done_at_ on, not handed out
-    std::size_t done_at_ = 0;
-    std::deque<Slow> slow_;        // waiting
-    std::deque<Slow> lent_;        // handed out; kept until the next poll
-    std::vector<LinkId> retired_;  // links whose link_down was handed out
-
+    EventQueue events_;
     std::unique_ptr<std::byte[]> staging_;  // frames are lent from here
     std::size_t staged_ = 0;
     std::vector<std::unique_ptr<std::byte[]>> lent_frames_;   // those that came in several pieces

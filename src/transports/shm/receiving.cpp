@@ -16,10 +16,10 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     ++polls_;
     Batch batch{events};
     if (armed_) rise();
-    if (staged_ > 0 || !lent_.empty() || !retired_.empty() || !lent_frames_.empty()) take_back();
+    take_back();
     if (polls_ >= next_look_) look_at_sockets();
-    if (queued()) drain_queues(batch);
-    if (!slow_.empty() || batch.full()) return batch.count;  // nothing of a link before its link_up
+    if (!events_.empty()) events_.hand_out(batch, links_);
+    if (!events_.empty() || batch.full()) return batch.count;  // nothing of a link before its link_up
     for (auto looks = std::min(active_.size(), links_per_poll); looks > 0 && !batch.full(); --looks) {
         next_active_ = next_active_ + 1 < active_.size() ? next_active_ + 1 : 0;
         Link& link = *active_[next_active_];
@@ -28,40 +28,16 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
         serve(link, batch);
         if (active_.empty()) break;
     }
-    if (queued()) drain_queues(batch);
+    if (!events_.empty()) events_.hand_out(batch, links_);
     return batch.count;
 }
 
 /// What the last poll lent or reported is ours again.
 void Rail::take_back() noexcept {
+    events_.take_back(links_);
     staged_ = 0;
-    lent_.clear();
-    for (const auto id : retired_) links_.release(id);
-    retired_.clear();
     for (auto& frame : lent_frames_) spare_frames_.push_back(std::move(frame));
     lent_frames_.clear();
-}
-
-void Rail::drain_queues(Batch& batch) noexcept {
-    while (done_at_ < dones_.size() && !batch.full()) {
-        const auto& done = dones_[done_at_++];
-        auto& event = batch.next(EventKind::done, done.link);
-        event.cookie = done.cookie;
-        event.status = done.status;
-        if (Link* link = links_.find(done.link); link != nullptr && link->undone > 0) --link->undone;
-    }
-    if (done_at_ < dones_.size()) return;  // they come before any link_down
-    dones_.clear();
-    done_at_ = 0;
-    while (!slow_.empty() && !batch.full()) {
-        lent_.push_back(std::move(slow_.front()));
-        slow_.pop_front();
-        auto& slow = lent_.back();
-        slow.event.text = slow.text;
-        slow.event.data = slow.data;
-        batch.events[batch.count++] = slow.event;
-        if (slow.event.kind == EventKind::link_down) retired_.push_back(slow.event.link);
-    }
 }
 
 // --- Sockets ---------------------------------------------------------------------------------------------------------
@@ -86,7 +62,6 @@ void Rail::look_at_sockets() noexcept {
 /// A greeting, or the end: of its socket or of its process.
 void Rail::hear(Link& link) noexcept {
     const bool over = link.phase == LinkPhase::requested || link.phase == LinkPhase::up;
-    if (link.phase == LinkPhase::down) return;
     if (link.phase == LinkPhase::ending) {
         finish(link, link.cause, {}, ErrorCode::unreachable);
     } else if (!over && link.process.alive()) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "transports/posting.hpp"
 #include "transports/shm/rail.hpp"
 #include "transports/shm/waking.hpp"
 
@@ -37,22 +38,8 @@ Source Source::in(std::span<Segment> kept) const noexcept {
 
 std::size_t Rail::post(std::span<const Work> works) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    std::size_t posted = 0;
-    while (posted < works.size()) {
-        const auto id = works[posted].link;
-        auto end = posted + 1;
-        while (end < works.size() && works[end].link == id) ++end;
-        Link* link = links_.find(id);
-        if (link == nullptr || link->phase != LinkPhase::up) {
-            for (; posted < end; ++posted) dones_.push_back({id, works[posted].cookie, WorkStatus::link_lost});
-            continue;
-        }
-        const auto group = works.subspan(posted, end - posted);
-        const auto taken = write(*link, group);
-        posted += taken;
-        if (taken < group.size()) break;
-    }
-    return posted;
+    return post_runs(works, links_, events_,
+                     [this](Link& link, std::span<const Work> run) { return write(link, run); });
 }
 
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
@@ -63,7 +50,7 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
     if (link.writer.broken()) {
         kill(link, "it wrote nonsense into the shared memory");
         for (; accepted < works.size(); ++accepted) {
-            dones_.push_back({link.id, works[accepted].cookie, WorkStatus::link_lost});
+            events_.done(link.id, works[accepted].cookie, WorkStatus::link_lost);
         }
         return accepted;
     }
@@ -100,7 +87,7 @@ bool Rail::write_small(Link& link, const Work& work, std::size_t bytes) noexcept
 
 void Rail::done(Link& link, std::uint64_t cookie) noexcept {
     ++link.undone;
-    dones_.push_back({link.id, cookie, WorkStatus::ok});
+    events_.done(link.id, cookie, WorkStatus::ok);
 }
 
 /// One slot for each segment; the receiver fetches the bytes.
@@ -171,7 +158,7 @@ void Rail::push_partial(Link& link) noexcept {
     const auto before = link.writer.written();
     push_pieces(link, partial.op, partial.notify, partial.put, partial.source);
     if (link.writer.written() == before) return;
-    if (partial.source.left() == 0) dones_.push_back({link.id, partial.cookie, WorkStatus::ok});
+    if (partial.source.left() == 0) events_.done(link.id, partial.cookie, WorkStatus::ok);
     wake(link, Sleep::until_news);
 }
 
@@ -180,7 +167,7 @@ void Rail::end_fetched(Link& link) noexcept {
     if (!link.writer.look()) return;
     while (!link.fetched.empty() &&
            static_cast<std::int32_t>(link.writer.taken() - link.fetched.front().last_slot) >= 0) {
-        dones_.push_back({link.id, link.fetched.front().cookie, WorkStatus::ok});
+        events_.done(link.id, link.fetched.front().cookie, WorkStatus::ok);
         link.fetched.pop();
     }
 }

@@ -6,7 +6,7 @@ namespace railmux::transports::shm {
 
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    if (queued()) return -1;
+    if (!events_.empty()) return -1;
     for (const auto* link : active_) {
         say_asleep(*link->ours, link->waits_for_room() ? Sleep::until_room : Sleep::until_news);
     }

@@ -130,7 +130,7 @@ bool Rail::fetch(Link& link, std::span<std::byte> to, std::uint64_t address) noe
 void Rail::placed(Link& link, bool notify, std::uint32_t immediate) noexcept {
     const bool denied = std::exchange(link.put_denied, false);
     if (!notify || denied) return;
-    slow_.push_back({.event = {.kind = EventKind::notified, .immediate = immediate, .link = link.id}});
+    events_.tell({.kind = EventKind::notified, .immediate = immediate, .link = link.id});
 }
 
 }  // namespace railmux::transports::shm

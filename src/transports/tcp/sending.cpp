@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "transports/posting.hpp"
 #include "transports/tcp/rail.hpp"
 
 namespace railmux::transports::tcp {
@@ -34,22 +35,8 @@ ssize_t send_vectors(int socket, iovec* vectors, std::size_t count) noexcept {
 
 std::size_t Rail::post(std::span<const Work> works) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    std::size_t posted = 0;
-    while (posted < works.size()) {
-        const auto id = works[posted].link;
-        auto end = posted + 1;
-        while (end < works.size() && works[end].link == id) ++end;
-        Link* link = links_.find(id);
-        if (link == nullptr || link->phase != LinkPhase::up) {
-            for (; posted < end; ++posted) events_.done(id, works[posted].cookie, WorkStatus::link_lost);
-            continue;
-        }
-        const auto group = works.subspan(posted, end - posted);
-        const auto taken = write(*link, group);
-        posted += taken;
-        if (taken < group.size()) break;
-    }
-    return posted;
+    return post_runs(works, links_, events_,
+                     [this](Link& link, std::span<const Work> run) { return write(link, run); });
 }
 
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
