@@ -7,7 +7,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer =
+constexpr auto bandwidth_help =
     R"(MB/s (10^6 bytes) and messages per second, from the first send until the receiver has confirmed the last
 arrival.
 
@@ -23,7 +23,8 @@ message in each buffer and of the whole warm-up. Exit code 0 says that all of it
 but then they all carry the same number.
 The bytes by rail are the payload that the connecting side sent over it, with --bidirectional sent and received.)";
 
-Result measure(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes, Driver& driver) {
+Result measure_stream(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes,
+                      Driver& driver) {
     return bandwidth_result(bytes, driver.measure(order_for(benchmark, options, bytes), options.extent));
 }
 
@@ -31,7 +32,7 @@ Result measure(const Benchmark& benchmark, const BenchmarkOptions& options, std:
 
 void add_bandwidth(CLI::App& railmux, int& exit_code) {
     auto* command = railmux.add_subcommand("bandwidth", "measure bandwidth and message rate between two processes");
-    command->footer(footer);
+    command->footer(bandwidth_help);
     const auto options = std::make_shared<BenchmarkOptions>();  // lives as long as the callback below
     options->sizes = "1-4M";
     add_benchmark_options(*command, *options);
@@ -45,7 +46,7 @@ void add_bandwidth(CLI::App& railmux, int& exit_code) {
     command->add_flag_callback(
         "--bidirectional", [options] { options->direction = Direction::both; }, "both sides send; the sum is shown");
     command->callback([options, &exit_code] {
-        exit_code = run_benchmark({"bandwidth", Action::stream, measure}, *options);
+        exit_code = run_benchmark({"bandwidth", Action::stream, measure_stream}, *options);
     });
 }
 

@@ -12,7 +12,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer =
+constexpr auto explain_help =
     R"(Shows for each size every link to the other process: its latency (L + o_s + o_r) and time per byte, the bytes that its
 rail has still to do, the wait that follows, the predicted delivery; then the choice, marked with *, and its reason.
 Messages too long for one frame may be split: "share" says how.
@@ -31,7 +31,7 @@ struct ExplainCommand {
     bool json = false;
 };
 
-std::string us(Nanos time) { return fmt::format("{:.2f}", time.count() / 1000); }
+std::string shown(Nanos time) { return fmt::format("{:.2f}", time.count() / 1000); }
 
 void print_table(const Explanation& told) {
     fmt::print("\n# {} bytes: {}\n", told.bytes,
@@ -41,10 +41,10 @@ void print_table(const Explanation& told) {
                                                 "wait us", "delivery us", "share B", "share us"}};
     for (std::size_t i = 0; i < told.links.size(); ++i) {
         const auto& link = told.links[i];
-        rows.push_back({(i == told.choice ? "* " : "  ") + link.rail, link.link, us(link.latency),
-                        fmt::format("{:.3f}", link.per_byte.count()), us(link.gap),
-                        std::to_string(link.backlog_bytes + link.claimed_bytes), us(link.wait), us(link.delivery),
-                        std::to_string(link.share_bytes), us(link.share_delivery)});
+        rows.push_back({(i == told.choice ? "* " : "  ") + link.rail, link.link, shown(link.latency),
+                        fmt::format("{:.3f}", link.per_byte.count()), shown(link.gap),
+                        std::to_string(link.backlog_bytes + link.claimed_bytes), shown(link.wait), shown(link.delivery),
+                        std::to_string(link.share_bytes), shown(link.share_delivery)});
     }
     fmt::print("{}{}: {}\n", aligned(rows), told.links[told.choice].rail, told.reason);
 }
@@ -96,7 +96,7 @@ void explain(const ExplainCommand& command, Context& context, Peer peer, Driver&
 
 void add_explain(CLI::App& railmux, int& exit_code) {
     auto* command = railmux.add_subcommand("explain", "say which rail a message would take, and why");
-    command->footer(footer);
+    command->footer(explain_help);
     const auto options = std::make_shared<ExplainCommand>();  // lives as long as the callback below
     add_side_options(*command, options->sides);
     command

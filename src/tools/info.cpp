@@ -13,7 +13,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer = R"(Shows each rail that a context would see here, usable or not, and why not.
+constexpr auto info_help = R"(Shows each rail that a context would see here, usable or not, and why not.
 
   railmux info
   railmux info --rails tcp:eth*,docker0     as it would be with this selection
@@ -58,7 +58,7 @@ int show(const InfoOptions& options) {
 
 void add_info(CLI::App& railmux, int& exit_code) {
     auto* command = railmux.add_subcommand("info", "show rails and parameters");
-    command->footer(footer);
+    command->footer(info_help);
     const auto options = std::make_shared<InfoOptions>();  // lives as long as the callback below
     command->add_flag("--config", options->parameters, "show the parameters instead of the rails");
     command->add_flag("--json", options->json, "one JSON object");

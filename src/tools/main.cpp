@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr auto footer = R"(Examples:
+constexpr auto railmux_help = R"(Examples:
   railmux info                                      the rails of this host, and why others are off
   railmux pingpong --listen 5000                    on one host, and on the other:
   railmux pingpong --connect host-a:5000
@@ -29,7 +29,7 @@ int complain(const char* what, const std::string& cure, int exit_code) noexcept 
 
 int run(int argc, char** argv) {
     CLI::App railmux("railmux: messages over every network between two processes at once", "railmux");
-    railmux.footer(footer);
+    railmux.footer(railmux_help);
     railmux.set_version_flag("--version", "railmux " RAILMUX_VERSION);
     railmux.require_subcommand(1);
     int exit_code = 0;

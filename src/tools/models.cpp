@@ -12,7 +12,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer =
+constexpr auto models_help =
     R"(What was measured of a link is kept for later runs, which verify it with 8 messages and measure again only where it does not
 hold any more (RAILMUX_PROBE=cached, the default). Models that no run has confirmed for 90 days go by themselves. docs/model.md
 tells more.
@@ -57,7 +57,7 @@ int show(const ModelsOptions& options) {
 
 void add_models(CLI::App& railmux, int& exit_code) {
     auto* command = railmux.add_subcommand("models", "show or forget what earlier runs measured");
-    command->footer(footer);
+    command->footer(models_help);
     const auto options = std::make_shared<ModelsOptions>();  // lives as long as the callback below
     auto* clear = command->add_flag("--clear", options->clear, "remove them all");
     command->add_flag("--json", options->json, "one JSON object")->excludes(clear);

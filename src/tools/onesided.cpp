@@ -12,7 +12,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer =
+constexpr auto one_sided_help =
     R"(One side reaches into the memory of the other, which only waits. For each size first one operation at a time: min,
 mean, median and 99th percentile of its time in microseconds, until it is known to be done over there. Then with --window under
 way: MB/s (10^6 bytes) and operations per second.
@@ -27,7 +27,8 @@ Any of the three serves the other two. What is put carries a number in its first
 as is every byte of the last put into each place; what is got is checked here; each atomic must find what the one before left.
 Exit code 0 says that all of it was right. The bytes by rail are the payload of the second measurement.)";
 
-Result measure(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes, Driver& driver) {
+Result measure_access(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes,
+                      Driver& driver) {
     auto order = order_for(benchmark, options, bytes);
     const auto window = order.window;
     order.window = order.buffers = 1;
@@ -41,7 +42,7 @@ Result measure(const Benchmark& benchmark, const BenchmarkOptions& options, std:
 void add(CLI::App& railmux, int& exit_code, const Benchmark& benchmark, const std::string& what,
          std::string_view sizes) {
     auto* command = railmux.add_subcommand(std::string(benchmark.name), what);
-    command->footer(footer);
+    command->footer(one_sided_help);
     const auto options = std::make_shared<BenchmarkOptions>();  // lives as long as the callback below
     options->sizes = sizes;
     add_benchmark_options(*command, *options);
@@ -62,15 +63,17 @@ void add(CLI::App& railmux, int& exit_code, const Benchmark& benchmark, const st
 }  // namespace
 
 void add_put(CLI::App& railmux, int& exit_code) {
-    add(railmux, exit_code, {"put", Action::put, measure}, "measure writing into another process's memory", "1-4M");
+    add(railmux, exit_code, {"put", Action::put, measure_access}, "measure writing into another process's memory",
+        "1-4M");
 }
 
 void add_get(CLI::App& railmux, int& exit_code) {
-    add(railmux, exit_code, {"get", Action::get, measure}, "measure reading another process's memory", "1-4M");
+    add(railmux, exit_code, {"get", Action::get, measure_access}, "measure reading another process's memory", "1-4M");
 }
 
 void add_atomic(CLI::App& railmux, int& exit_code) {
-    add(railmux, exit_code, {"atomic", Action::atomic, measure}, "measure atomics in another process's memory", "4,8");
+    add(railmux, exit_code, {"atomic", Action::atomic, measure_access}, "measure atomics in another process's memory",
+        "4,8");
 }
 
 }  // namespace railmux::tools

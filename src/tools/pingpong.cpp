@@ -7,7 +7,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer =
+constexpr auto pingpong_help =
     R"(Half round trip times: min, mean, median and 99th percentile, in microseconds. Without --pause one message follows the
 other: large ones then show what rails sustain, not what a message takes alone.
 
@@ -21,7 +21,8 @@ Both sides check what they receive: of every message the length and a number in 
 message of each size and of the whole warm-up every byte. Exit code 0 says that all of it arrived and was right.
 The bytes by rail are the payload that the connecting side sent and received over it.)";
 
-Result measure(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes, Driver& driver) {
+Result measure_pingpong(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes,
+                        Driver& driver) {
     const auto outcome = driver.measure(order_for(benchmark, options, bytes), options.extent);
     return pingpong_result(bytes, driver.samples(), outcome.rails);
 }
@@ -30,7 +31,7 @@ Result measure(const Benchmark& benchmark, const BenchmarkOptions& options, std:
 
 void add_pingpong(CLI::App& railmux, int& exit_code) {
     auto* command = railmux.add_subcommand("pingpong", "measure latency between two processes");
-    command->footer(footer);
+    command->footer(pingpong_help);
     const auto options = std::make_shared<BenchmarkOptions>();  // lives as long as the callback below
     options->sizes = "1-1M";
     options->window = 1;
@@ -44,7 +45,7 @@ void add_pingpong(CLI::App& railmux, int& exit_code) {
         ->check(CLI::Range(std::uint64_t{0}, std::uint64_t{1'000'000}))
         ->capture_default_str();
     command->callback([options, &exit_code] {
-        exit_code = run_benchmark({"pingpong", Action::pingpong, measure}, *options);
+        exit_code = run_benchmark({"pingpong", Action::pingpong, measure_pingpong}, *options);
     });
 }
 

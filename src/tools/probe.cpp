@@ -15,7 +15,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer =
+constexpr auto probe_help =
     R"(Measures each rail with trains of messages (PRTT) and fits the LogGP model: for each range of sizes the latency L, the overheads
 of sender and receiver o_s and o_r, the gap g, and the bandwidth 1/G. docs/model.md tells how, and how the numbers compare with
 other tools: half the round trip, which those call latency, is L + o_s + o_r.
@@ -174,7 +174,7 @@ void show(const ProbeCommand& command, const Probed& probed) {
 
 void add_probe(CLI::App& railmux, int& exit_code) {
     auto* command = railmux.add_subcommand("probe", "measure the rails between two processes: the LogGP model");
-    command->footer(footer);
+    command->footer(probe_help);
     const auto options = std::make_shared<ProbeCommand>();  // lives as long as the callback below
     add_side_options(*command, options->sides);
     command->add_option("--n", options->assess.n, "messages in a row")->check(CLI::Range(2, 64))->capture_default_str();

@@ -11,7 +11,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer =
+constexpr auto replay_help =
     R"(Runs the messages of a trace (RAILMUX_TRACE, see `railmux trace --help`) through other policies under a fake clock, so
 that policies are compared on the same work, without a network. Each message comes when it came; each link behaves as
 the model said when the message was decided about. What a policy would have changed in the program, which waits for
@@ -63,7 +63,7 @@ int replay(const ReplayCommand& command) {
 
 void add_replay(CLI::App& railmux, int& exit_code) {
     auto* command = railmux.add_subcommand("replay", "run recorded messages through other policies");
-    command->footer(footer);
+    command->footer(replay_help);
     const auto options = std::make_shared<ReplayCommand>();  // lives as long as the callback below
     command->add_option("file", options->file, "a trace")->type_name("FILE")->required();
     command->add_option("--policy", options->policies, "policies, each a name or vft:STAGE; default: all")

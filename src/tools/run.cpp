@@ -9,7 +9,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer = R"(railmux run -n N [OPTIONS] PROGRAM [ARGS...]
+constexpr auto run_help = R"(railmux run -n N [OPTIONS] PROGRAM [ARGS...]
 
 Starts N processes of one job, here or on several hosts, and ends them all when one dies.
 
@@ -49,7 +49,7 @@ void add_options(CLI::App& command, RunCommand& run) {
 
 void add_run(CLI::App& railmux, int& exit_code) {
     auto* command = railmux.add_subcommand("run", "start a job of several processes");
-    command->footer(footer);
+    command->footer(run_help);
     command->prefix_command();                        // what follows the program's name is the program's
     const auto run = std::make_shared<RunCommand>();  // lives as long as the callback below
     add_options(*command, *run);

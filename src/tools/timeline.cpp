@@ -21,7 +21,7 @@ std::string json_text(const std::string& text) {
     return line;
 }
 
-double us(base::Nanoseconds time) { return static_cast<double>(time) / 1000; }
+double in_us(base::Nanoseconds time) { return static_cast<double>(time) / 1000; }
 
 class Timeline {
 public:
@@ -88,17 +88,17 @@ private:
         for (const auto& option : trace.options_of(decision)) {
             const auto& link = trace.links[option.link];
             options += fmt::format("{}{} {:.2f} us", options.empty() ? "" : ", ", trace.header.rails[link.rail].name,
-                                   us(option.predicted));
+                                   in_us(option.predicted));
         }
         const auto shape =
-            width < 0 ? std::string(R"("ph":"i","s":"t")") : fmt::format(R"("ph":"X","dur":{:.3f})", us(width));
+            width < 0 ? std::string(R"("ph":"i","s":"t")") : fmt::format(R"("ph":"X","dur":{:.3f})", in_us(width));
         const auto real =
-            width < 0 ? std::string("null") : fmt::format("{:.3f}", us(decision.delivered - decision.time));
+            width < 0 ? std::string("null") : fmt::format("{:.3f}", in_us(decision.delivered - decision.time));
         event(fmt::format(R"({{"name":"{} {} B","pid":{},"tid":{},"ts":{:.3f},{},"args":{{"peer":{},"sent_us":{:.3f},)"
                           R"("predicted_us":{:.3f},"real_us":{},"real_is":"{}","predicted":{}}}}})",
-                          trace::frame_name(decision.type), decision.bytes, process_, rail, us(offset_ + begin), shape,
-                          json_text(trace.name_of(decision.peer)), us(offset_ + decision.time),
-                          us(trace.chosen(decision).predicted), real,
+                          trace::frame_name(decision.type), decision.bytes, process_, rail, in_us(offset_ + begin),
+                          shape, json_text(trace.name_of(decision.peer)), in_us(offset_ + decision.time),
+                          in_us(trace.chosen(decision).predicted), real,
                           width < 0        ? "unknown"
                           : decision.timed ? "timed"
                                            : "at most",

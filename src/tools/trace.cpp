@@ -11,7 +11,7 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto footer =
+constexpr auto trace_help =
     R"(Reads what RAILMUX_TRACE=FILE recorded (%p in FILE: process id, %r: rank, %%: a %; in a job the rank is appended by
 itself) and shows for each rail what it carried, how good the predictions were, and what other choices would have gained.
 
@@ -54,7 +54,7 @@ int show(const TraceCommand& command) {
 
 void add_trace(CLI::App& railmux, int& exit_code) {
     auto* command = railmux.add_subcommand("trace", "show what recorded scheduling decisions came to");
-    command->footer(footer);
+    command->footer(trace_help);
     const auto options = std::make_shared<TraceCommand>();  // lives as long as the callback below
     command->add_option("files", options->files, "traces, of one process each")->type_name("FILE")->required();
     command->add_option("--chrome", options->chrome, "write a timeline there")->type_name("OUT.json");

@@ -17,7 +17,7 @@ namespace railmux::trace {
 namespace {
 
 // A year. Longer than any trace, and far from what does not fit.
-constexpr base::Nanoseconds longest = 366 * 86'400 * base::second;
+constexpr base::Nanoseconds longest_trace = 366 * 86'400 * base::second;
 
 /// Names go to terminals: no control character gets there.
 std::string clean(std::string text) {
@@ -129,10 +129,10 @@ private:
     [[nodiscard]] base::Nanoseconds time_of(std::uint64_t absolute) const {
         const auto since = absolute - static_cast<std::uint64_t>(trace_.header.started);
         // The header is made before the first record, but the engine's clock may have been read a little earlier.
-        if (since > static_cast<std::uint64_t>(longest) && -since > static_cast<std::uint64_t>(base::second)) {
+        if (since > static_cast<std::uint64_t>(longest_trace) && -since > static_cast<std::uint64_t>(base::second)) {
             refuse("a time that cannot be");
         }
-        return since > static_cast<std::uint64_t>(longest) ? 0 : static_cast<base::Nanoseconds>(since);
+        return since > static_cast<std::uint64_t>(longest_trace) ? 0 : static_cast<base::Nanoseconds>(since);
     }
 
     bool read_offer() {

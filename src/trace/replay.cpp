@@ -18,7 +18,7 @@ namespace railmux::trace {
 namespace {
 
 // Longer traces do not fit the ticks of the world.
-constexpr base::Nanoseconds longest = 10 * 86'400 * base::second;
+constexpr base::Nanoseconds longest_job = 10 * 86'400 * base::second;
 
 std::unique_ptr<sched::Policy> make(std::string_view name, std::size_t rails) {
     constexpr std::string_view prefix = "vft:";
@@ -124,7 +124,7 @@ Replay::Replay(const Trace& trace) : rails_(trace.header.rails.size()) {
         throw Error(ErrorCode::invalid_argument, "the trace has no messages", "trace a process that sends some");
     }
     const auto first = gathered.jobs.front().message.at;
-    if (gathered.jobs.back().message.at - first > longest) {
+    if (gathered.jobs.back().message.at - first > longest_job) {
         throw Error(ErrorCode::invalid_argument, "the trace is longer than ten days", "trace a shorter run");
     }
     ways_ = std::move(gathered.ways);

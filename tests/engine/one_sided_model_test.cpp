@@ -84,9 +84,9 @@ struct Job {
 };
 
 /// One of the three, with its copies of what it alone changes.
-class Origin {
+class ModelOrigin {
 public:
-    Origin(Job& job, std::size_t me) : job_(job), me_(me), self_(job.processes[me]), random_(me + 1) {
+    ModelOrigin(Job& job, std::size_t me) : job_(job), me_(me), self_(job.processes[me]), random_(me + 1) {
         for (auto& copy : own_) copy.resize(own_bytes);
     }
 
@@ -240,8 +240,8 @@ private:
 
 TEST_CASE("one-sided: three contexts do what they like, and the result is exact", "[engine]") {
     Job job;
-    std::vector<std::unique_ptr<Origin>> origins;
-    for (std::size_t i = 0; i < contexts; ++i) origins.push_back(std::make_unique<Origin>(job, i));
+    std::vector<std::unique_ptr<ModelOrigin>> origins;
+    for (std::size_t i = 0; i < contexts; ++i) origins.push_back(std::make_unique<ModelOrigin>(job, i));
     std::vector<std::thread> threads;
     for (auto& origin : origins) threads.emplace_back([&] { origin->run(); });
     for (auto& thread : threads) thread.join();

@@ -8,13 +8,13 @@
 #include "base/parameters.hpp"
 #include "base/text.hpp"
 #include "sched/policy.hpp"
+#include "sched_sizes.hpp"
 
 using namespace railmux;
 using sched::Candidate;
+using test::mbit;
 
 namespace {
-
-constexpr std::uint64_t mbit = 1'000'000;
 
 std::vector<std::size_t> counts(sched::Policy& policy, std::span<const Candidate> candidates, int messages) {
     std::vector<std::size_t> count(candidates.size(), 0);

@@ -12,16 +12,16 @@
 
 #include "sched/vft.hpp"
 #include "sched/world.hpp"
+#include "sched_sizes.hpp"
 
 using namespace railmux;
 using sched::Message;
 using sched::RailSpec;
 using sched::World;
+using test::kib;
+using test::mib;
 
 namespace {
-
-constexpr std::uint64_t kib = 1024;
-constexpr std::uint64_t mib = 1024 * kib;
 
 /// Processes of one node, each with its own policy and one peer over all rails.
 class Node {

@@ -1,15 +1,15 @@
 #include <catch2/catch.hpp>
 
 #include "sched_flow.hpp"
+#include "sched_sizes.hpp"
 
 using namespace railmux;
 using sched::RailSpec;
 using sched::test::Flow;
+using test::kib;
+using test::mib;
 
 namespace {
-
-constexpr std::uint64_t kib = 1024;
-constexpr std::uint64_t mib = 1024 * kib;
 
 /// The rail's time for a byte of messages of `bytes`, its gaps included.
 double true_per_byte(const RailSpec& spec, double bytes) { return spec.per_byte_ns + spec.gap_ns / bytes; }

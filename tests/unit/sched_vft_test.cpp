@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sched/vft.hpp"
+#include "sched_sizes.hpp"
 
 using namespace railmux;
 using sched::Candidate;
@@ -13,10 +14,9 @@ using sched::Cost;
 using sched::to_ticks;
 using sched::Vft;
 using sched::VftStage;
+using test::mib;
 
 namespace {
-
-constexpr std::uint64_t mib = 1024 * 1024;
 
 /// 10 us away, 1 us between messages, `per_byte` ns a byte.
 Candidate rail(std::uint32_t number, double per_byte = 8, double latency = 10'000) {

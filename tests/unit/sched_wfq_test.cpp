@@ -4,15 +4,15 @@
 #include <vector>
 
 #include "sched/baselines.hpp"
+#include "sched_sizes.hpp"
 
 using namespace railmux;
 using sched::Candidate;
 using sched::Wfq;
+using test::kib;
+using test::mbit;
 
 namespace {
-
-constexpr std::uint64_t mbit = 1'000'000;
-constexpr std::uint64_t kib = 1024;
 
 /// Sends messages of `bytes`; what each candidate carried.
 std::vector<std::uint64_t> carried(Wfq& wfq, std::span<const Candidate> candidates, std::uint64_t bytes, int messages) {
