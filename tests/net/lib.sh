@@ -14,7 +14,7 @@ trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
 
 fail() {
     echo "FAILED: $*"
-    tail -n 40 "$work"/* 2>/dev/null || true
+    tail -n 40 "$work"/* 2>/dev/null | cut -c 1-300 || true
     exit 1
 }
 
