@@ -71,7 +71,9 @@ void work(railmux::Context& context) {
 int main() {
     try {
         railmux::Context context;
-        if (context.size() < 2) throw railmux::Error(railmux::ErrorCode::invalid_argument, "one process has no peers");
+        if (context.size() < 2)
+            throw railmux::Error(railmux::ErrorCode::invalid_argument, "one process has no peers",
+                                 "railmux run -n 4 example_one_sided");
         if (context.rank() == 0) {
             hold(context);
         } else {

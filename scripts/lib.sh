@@ -68,7 +68,7 @@ why_no_networks() {
     local spaces error
     read -ra spaces < <(private_spaces)
     if ! command -v ip >/dev/null || ! command -v tc >/dev/null; then
-        echo "the commands ip and tc are missing: scripts/deps rig"
+        echo "the commands ip and tc are missing: scripts/deps"
         return
     fi
     unshare "${spaces[@]}" -- true 2>/dev/null || {

@@ -1,7 +1,7 @@
 // Context: everything one process owns of railmux: rails, peers, progress. Several in one process work.
 //
 // Threads: by the `thread_level` parameter: `single` and `serialized` allow one call at a time, `multiple` any.
-// Lifetime: outlives its Requests and Messages. The destructor delivers what was sent (for at most `close_timeout`) and
+// Lifetime: outlives its Requests and Messages. The destructor delivers what was sent (for at most `close.timeout`) and
 // says goodbye to the peers.
 #pragma once
 
@@ -100,7 +100,8 @@ public:
 
     /// Starts writing into, or reading from, a peer's memory. What lies outside the region, or is not allowed, fails as
     /// access_denied and touches nothing. Puts and gets are in no order among each other until flushed. Buffers must stay
-    /// as they are until the request ends.
+    /// as they are until the request ends. Small ones of a burst leave together, with the next call that progresses. These
+    /// and the atomics throw Error(invalid_argument) for a peer that this context does not know.
     [[nodiscard]] Request iput(Peer to, const RemotePlace& place, ConstBuffer data, const PutOptions& options = {},
                                Completion done = {});
     [[nodiscard]] Request iput(Peer to, const RemotePlace& place, std::span<const ConstBuffer> gather,
@@ -134,7 +135,8 @@ public:
     [[nodiscard]] Request iflush(Peer to, Completion done = {});
     [[nodiscard]] Request iflush(Completion done = {});
 
-    /// Ends when `count` notified puts have arrived in the region, ever; cancelled when it is destroyed.
+    /// Ends when `count` notified puts have arrived in the region, ever; cancelled when it is destroyed. Throws
+    /// Error(invalid_argument) for a region that is empty or another context's.
     [[nodiscard]] Request inotified(const MemoryRegion& region, std::uint64_t count, Completion done = {});
 
     /// Blocking forms: the bytes are in place when they return. They throw Error when the operation failed.

@@ -80,12 +80,16 @@ void Config::read_file(const std::string& path) {
         const auto where = fmt::format("{}:{}", path, number);
         const auto equals = text.find('=');
         if (equals == text.npos) {
-            throw Error(ErrorCode::invalid_config, fmt::format("{}: \"{}\" is not `name = value`", where, text));
+            throw Error(ErrorCode::invalid_config, fmt::format("{}: \"{}\" is not `name = value`", where, text),
+                        "write e.g. `tcp.interfaces = eth*`");
         }
         const auto name = base::trim(text.substr(0, equals));
         const auto index = base::find_parameter(name);
         if (!index) unknown_parameter(where + ": ", name);
-        if (name == "config") throw Error(ErrorCode::invalid_config, where + ": a config file cannot name another");
+        if (name == "config") {
+            throw Error(ErrorCode::invalid_config, where + ": a config file cannot name another",
+                        "set RAILMUX_CONFIG to one file");
+        }
         auto& source = values_[*index].source;
         // The file stands below the environment and set(), even when it is read after them.
         const bool outranked = source == from_environment || source == from_api;

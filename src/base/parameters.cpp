@@ -30,7 +30,7 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"policy", choice, "", "vft", "how messages are spread over rails",
         "vft|wfq|weighted_round_robin|round_robin|fixed"},
     {"probe", choice, "", "cached",
-        "measuring links as they come up: each one, one of a kind, the same unless an earlier run did, or none",
+        "quick measurement of a link as it comes up; full: of every one; shared: of one of a kind; cached: what no earlier run measured",
         "full|shared|cached|off"},
     {"probe.store", text, "", "", "folder for the models of earlier runs; empty: railmux in XDG_CACHE_HOME or ~/.cache"},
     {"node.share", flag, "", "on", "count what other processes of this host have on the rails (by /dev/shm)"},
@@ -83,12 +83,29 @@ constexpr auto table = std::to_array<ParameterSpec>({
 });
 // clang-format on
 
-std::string with_range(const ParameterSpec& spec, std::string text) {
+/// As people write it: 16K rather than 16384, 2s rather than 2000000000.
+std::string written(const ParameterSpec& spec, std::uint64_t value) {
+    using Unit = std::pair<std::uint64_t, std::string_view>;
+    static constexpr std::array<Unit, 3> sizes{{{1U << 30, "G"}, {1U << 20, "M"}, {1U << 10, "K"}}};
+    static constexpr std::array<Unit, 3> times{{{1'000'000'000, "s"}, {1'000'000, "ms"}, {1'000, "us"}}};
+    if (value == 0 || (spec.type != bytes && spec.type != duration)) return std::to_string(value);
+    for (const auto& [unit, name] : spec.type == bytes ? sizes : times) {
+        if (value % unit == 0) return fmt::format("{}{}", value / unit, name);
+    }
+    return fmt::format("{}{}", value, spec.type == bytes ? "" : "ns");
+}
+
+/// The limits of a parameter that has some, or nothing.
+std::string range_of(const ParameterSpec& spec) {
     const bool upper = spec.at_most != std::numeric_limits<std::uint64_t>::max();
-    if (!upper && spec.at_least == 0) return text;
-    const std::string_view unit = spec.type == duration ? " ns" : spec.type == bytes ? " B" : "";
-    return upper ? fmt::format("{}, from {} to {}{}", text, spec.at_least, spec.at_most, unit)
-                 : fmt::format("{}, at least {}{}", text, spec.at_least, unit);
+    if (!upper && spec.at_least == 0) return {};
+    return upper ? fmt::format("from {} to {}", written(spec, spec.at_least), written(spec, spec.at_most))
+                 : fmt::format("at least {}", written(spec, spec.at_least));
+}
+
+std::string with_range(const ParameterSpec& spec, std::string text) {
+    const auto range = range_of(spec);
+    return range.empty() ? text : text + ", " + range;
 }
 
 std::string allowed(const ParameterSpec& spec) {
@@ -177,6 +194,10 @@ std::uint64_t check_value(const ParameterSpec& spec, std::string_view value, std
         const auto number = to_number(spec, value);
         if (number && *number >= spec.at_least && *number <= spec.at_most) return *number;
         // A number that has no limits of its own (a choice, a text) is 0, which its default limits let through.
+        if (number) {
+            throw Error(ErrorCode::invalid_config, fmt::format("\"{}\" is out of range: {}", value, range_of(spec)),
+                        "`railmux info --config` explains every parameter");
+        }
     } catch (const Error& error) {
         throw Error(ErrorCode::invalid_config, fmt::format("{}: {}", where, error.what()), error.cure());
     }

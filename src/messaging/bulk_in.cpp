@@ -1,5 +1,7 @@
 #include "messaging/bulk_in.hpp"
 
+#include <new>
+
 #include "messaging/operation.hpp"
 
 namespace railmux::messaging {
@@ -15,8 +17,12 @@ std::optional<Handle> BulkIn::open(const Place& place) {
     transfer.received = 0;
     std::byte* start = place.pieces.front().data;
     if (place.pieces.size() > 1) {
-        transfer.bounce = std::make_unique_for_overwrite<std::byte[]>(place.bytes);
+        transfer.bounce.reset(new (std::nothrow) std::byte[place.bytes]);
         start = transfer.bounce.get();
+        if (start == nullptr) {
+            transfers_.give(transfer);
+            return std::nullopt;
+        }
     }
     rails_.open_regions({start, place.bytes}, transfer.regions);
     keys_.clear();

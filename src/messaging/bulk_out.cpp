@@ -16,6 +16,7 @@ BulkOut::Transfer& BulkOut::begin(const Source& source) {
     ++flows_[source.peer]->transfers;
     Transfer& transfer = transfers_.take();
     transfer.cleared = false;
+    transfer.code = ErrorCode::ok;
     transfer.source = source;
     transfer.under_way = 0;
     transfer.rails = 0;
@@ -70,16 +71,16 @@ void BulkOut::clear(Transfer& transfer, Handle receiver, std::uint64_t bytes, st
 
 void BulkOut::plan(Transfer& transfer, base::Nanoseconds now) {
     if (rails_.replans()) {
-        transfer.shares.push_back({any_rail, 0, transfer.wanted});
+        transfer.shares.push_back({.rail = any_rail, .begin = 0, .end = transfer.wanted});
         return;
     }
     rails_.plan_bulk(transfer.source.peer, transfer.target, transfer.wanted, now, shares_);
     std::uint64_t at = 0;
     for (const auto& share : shares_) {
-        transfer.shares.push_back({share.rail, at, at + share.bytes});
+        transfer.shares.push_back({.rail = share.rail, .begin = at, .end = at + share.bytes});
         at += share.bytes;
     }
-    if (transfer.shares.empty()) transfer.shares.push_back({any_rail, 0, transfer.wanted});
+    if (transfer.shares.empty()) transfer.shares.push_back({.rail = any_rail, .begin = 0, .end = transfer.wanted});
 }
 
 // --- Under way -------------------------------------------------------------------------------------------------------
@@ -117,16 +118,15 @@ Frame* BulkOut::cut(Transfer& transfer, Share& share, std::uint64_t most) {
     frame->target = &transfer.target;
     frame->put_offset = share.begin;
     std::uint64_t room = std::min(share.end - share.begin, most);
-    std::uint64_t skip = share.begin;
+    const auto pieces = transfer.source.pieces;
+    while (share.piece_offset + pieces[share.piece].size <= share.begin)
+        share.piece_offset += pieces[share.piece++].size;
+    std::uint64_t skip = share.begin - share.piece_offset;
     std::uint64_t bytes = 0;
-    for (const auto& piece : transfer.source.pieces) {
-        if (skip >= piece.size) {
-            skip -= piece.size;
-            continue;
-        }
-        if (room == 0 || frame->piece_count == Frame::max_pieces) break;
+    for (auto at = share.piece; room > 0 && at < pieces.size() && frame->piece_count < Frame::max_pieces; ++at) {
+        const auto& piece = pieces[at];
         const auto part = std::min<std::uint64_t>(piece.size - skip, room);
-        frame->pieces[frame->piece_count++] = {piece.data + skip, part, piece.region};
+        if (part > 0) frame->pieces[frame->piece_count++] = {piece.data + skip, part, piece.region};
         room -= part;
         bytes += part;
         skip = 0;
@@ -152,7 +152,7 @@ void BulkOut::released(const Frame& frame) {
     if (transfer == nullptr) return;
     --transfer->under_way;
     transfer->rails |= std::uint64_t{1} << frame.rail;
-    if (transfer->unplanned == 0 && transfer->under_way == 0) end(*transfer, ErrorCode::ok);
+    if (transfer->unplanned == 0 && transfer->under_way == 0) end(*transfer, transfer->code);
 }
 
 void BulkOut::link_lost(std::uint32_t peer, std::uint32_t rail) noexcept {
@@ -182,7 +182,11 @@ void BulkOut::remove(Transfer& transfer) noexcept {
 
 void BulkOut::peer_gone(std::uint32_t peer, ErrorCode code) {
     transfers_.for_each([&](Transfer& transfer) {
-        if (transfer.source.peer == peer) end(transfer, code);
+        if (transfer.source.peer != peer || transfer.code != ErrorCode::ok) return;
+        if (transfer.under_way == 0) return end(transfer, code);
+        transfer.code = code;  // the end comes when no rail reads it any more
+        transfer.unplanned = 0;
+        std::erase(flows_[peer]->ready, transfer.index);
     });
 }
 

@@ -21,7 +21,8 @@ class BulkOut {
 public:
     class Owner {
     public:
-        /// The transfer is over: all of it is in place, or the peer is gone; `rails` carried it, as bits.
+        /// The transfer is over: all of it is in place, or the peer is gone. No rail reads the source any more; `rails`
+        /// carried it, as bits.
         virtual void bulk_sent(std::uint64_t cookie, ErrorCode code, std::uint64_t rails) = 0;
 
     protected:
@@ -66,6 +67,8 @@ private:
         std::uint32_t rail = 0;
         std::uint64_t begin = 0;
         std::uint64_t end = 0;
+        std::size_t piece = 0;           // of the source, in which `begin` lies or which comes before
+        std::uint64_t piece_offset = 0;  // where that one begins
     };
     static constexpr std::uint32_t any_rail = ~std::uint32_t{0};
 
@@ -75,6 +78,7 @@ private:
         bool used = false;
 
         bool cleared = false;
+        ErrorCode code = ErrorCode::ok;  // how it ends
         Source source;
         Handle receiver;
         std::uint64_t wanted = 0;

@@ -166,6 +166,7 @@ private:
     bool progress_until(Over over, base::Nanoseconds deadline);
     void progress_once(base::Nanoseconds& idle_since, base::Nanoseconds deadline);
     void sleep_until(base::Nanoseconds deadline);
+    Status wait_locked(Request& request);
     [[nodiscard]] Status take(Request& request);
     [[nodiscard]] bool everything_sent();
     void leave();
@@ -215,7 +216,7 @@ bool Engine::progress_until(Over over, base::Nanoseconds deadline) {
         if (!multiple_) {
             progress_once(idle_since, deadline);
         } else if (progressing_) {
-            turn_.wait(mutex_);
+            turn_.wait_for(mutex_, std::chrono::nanoseconds(std::min(deadline - now(), base::second)));
         } else {
             progressing_ = true;
             progress_once(idle_since, deadline);

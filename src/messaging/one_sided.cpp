@@ -33,12 +33,13 @@ std::uint64_t Engine::region_notified(std::uint32_t region) {
 void Engine::withdraw(std::uint32_t region) noexcept {
     const Lock lock(*this);
     target_.withdraw(region);
-    const auto unread = [&] { return !target_.reader(region); };
+    const auto unread = [&] { return target_.readers(region).empty(); };
     const auto patience = static_cast<base::Nanoseconds>(config_.number("close.timeout"));
     if (!unread() && !progress_until(unread, now() + patience)) {
-        while (const auto peer = target_.reader(region)) {
-            rails_.give_up(*peer, "it did not take what it gets from memory that is no longer registered", now());
+        for (const auto peer : target_.readers(region)) {
+            rails_.give_up(peer, "it did not take what it gets from memory that is no longer registered", now());
         }
+        progress_until(unread, never_ends);  // the rails let go of what they were given
     }
     target_.remove(region);
 }

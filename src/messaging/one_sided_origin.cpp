@@ -206,9 +206,8 @@ bool Origin::take_result(Access& access, const Result& result) {
 void Origin::bulk_sent(std::uint64_t index, ErrorCode code, std::uint64_t) {
     Access& access = accesses_.at(static_cast<std::uint32_t>(index));
     access.moving = false;
-    if (code != ErrorCode::ok) return;  // peer_gone follows
-    if (access.answered) {
-        end(access, access.code);
+    if (access.answered || code != ErrorCode::ok) {
+        end(access, access.answered ? access.code : code);
     } else if (access.put.end == PutEnd::local) {
         end_operation(access, ErrorCode::ok);
     }
@@ -235,11 +234,9 @@ void Origin::end(Access& access, ErrorCode code) {
     if (access.sent) flow.charged -= access.cost;
     --flow.open;
     --fence.open;
-    if (access.operation != nullptr) {
-        end_operation(access, code);
-    } else if (fence.code == ErrorCode::ok) {
-        fence.code = code;
-    }
+    const bool unseen = access.operation == nullptr || access.operation->detached;  // the next flush says it
+    if (unseen && fence.code == ErrorCode::ok) fence.code = code;
+    if (access.operation != nullptr) end_operation(access, code);
     accesses_.give(access);
     advance(peer, flow);
 }
@@ -290,7 +287,7 @@ void Origin::peer_gone(std::uint32_t peer, ErrorCode code) {
     if (!busy(peer)) return;
     flows_[peer]->waiting = nullptr;
     accesses_.for_each([&](Access& access) {
-        if (access.peer == peer) end(access, code);
+        if (access.peer == peer && !access.moving) end(access, code);  // others when no rail reads them any more
     });
 }
 

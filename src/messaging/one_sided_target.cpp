@@ -98,12 +98,13 @@ void Target::withdraw(std::uint32_t slot) {
     region.waiters.clear();
 }
 
-std::optional<std::uint32_t> Target::reader(std::uint32_t slot) noexcept {
-    std::optional<std::uint32_t> peer;
+std::vector<std::uint32_t> Target::readers(std::uint32_t slot) {
+    std::vector<std::uint32_t> peers;
     servings_.for_each([&](const Serving& serving) {
-        if (serving.reading && serving.region == &regions_.at(slot)) peer = serving.peer;
+        if (!serving.reading || serving.region != &regions_.at(slot)) return;
+        if (std::ranges::find(peers, serving.peer) == peers.end()) peers.push_back(serving.peer);
     });
-    return peer;
+    return peers;
 }
 
 void Target::remove(std::uint32_t slot) noexcept { regions_.give(regions_.at(slot)); }

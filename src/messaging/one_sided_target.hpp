@@ -44,7 +44,7 @@ public:
     /// From now on nobody gets in, and nothing is written any more.
     void withdraw(std::uint32_t region);
     /// A peer that still reads from it.
-    [[nodiscard]] std::optional<std::uint32_t> reader(std::uint32_t region) noexcept;
+    [[nodiscard]] std::vector<std::uint32_t> readers(std::uint32_t region);
     /// Frees a withdrawn region that nobody reads.
     void remove(std::uint32_t region) noexcept;
 

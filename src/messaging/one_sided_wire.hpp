@@ -33,6 +33,8 @@ struct PutBody {
     std::span<const std::byte> payload;
 };
 
+static_assert(rails::FrameHeader::size + PutBody::size + largest_small <= transports::least_max_frame);
+
 /// get: head, u64 bytes.
 struct GetBody {
     static constexpr std::size_t size = AskHead::size + 8;

@@ -103,6 +103,11 @@ Status Engine::take(Request& request) {
 
 Status Engine::wait(Request& request) {
     const Lock lock(*this);
+    return wait_locked(request);
+}
+
+/// A thread that waits lets others in, for which the lock must have been taken once only.
+Status Engine::wait_locked(Request& request) {
     const Operation& operation = operation_of(request);
     flush_deferred();  // whoever waits has no more to add to the burst
     if (operation.state != OperationState::over) {
@@ -148,7 +153,7 @@ ErrorCode Engine::wait_all(std::span<Request> requests, std::span<Status> status
     auto first = ErrorCode::ok;
     for (std::size_t i = 0; i < requests.size(); ++i) {
         if (!requests[i].active()) continue;
-        const auto status = wait(requests[i]);
+        const auto status = wait_locked(requests[i]);
         if (!statuses.empty()) statuses[i] = status;
         if (first == ErrorCode::ok) first = status.code;
     }

@@ -71,8 +71,8 @@ void write_rts(std::byte* to, const RtsBody& body) noexcept;
 void write_cts(std::byte* to, const CtsBody& body, std::span<const rails::BulkTarget::Key> keys) noexcept;
 void write_fin(std::byte* to, const FinBody& body) noexcept;
 
-/// The largest payload in a frame: `eager.max` can be no more.
-inline constexpr std::size_t largest_small = std::size_t{48} * 1024;
+/// The largest payload in a frame, which every rail must take: `eager.max` can be no more.
+inline constexpr std::size_t largest_small = std::size_t{16} * 1024;
 
 /// Credit is counted in units of 64 bytes: one for the message itself, the others for its payload. That is about what an
 /// unexpected message costs the receiver to keep.

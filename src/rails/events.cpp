@@ -283,6 +283,7 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
     traffic.received_bytes += header.aux;
     bool good = true;
     const auto up = [&](const FrameHeader& in, std::span<const std::byte> bytes) {
+        if (known.left) return;  // answers that crossed with its goodbye
         if (in.type == FrameType::bye) {
             known.left = true;
             assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset

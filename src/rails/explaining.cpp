@@ -28,7 +28,7 @@ Explanation RailManager::explain(std::uint32_t peer, std::uint64_t bytes, bool d
         told.links.push_back({.rail = names[i],
                               .link = links_.at(talk.links[i]).label,
                               .latency = nanos(candidate.cost.latency),
-                              .per_byte = nanos(candidate.cost.slope),
+                              .per_byte = nanos(divisible ? candidate.cost.per_byte : candidate.cost.slope),
                               .gap = nanos(candidate.cost.gap),
                               .backlog_bytes = candidate.backlog,
                               .claimed_bytes = candidate.claimed,

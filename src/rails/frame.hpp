@@ -120,7 +120,7 @@ struct Frame {
     bool again = false;           // the link that it went to first died
     std::uint8_t rail = 0;        // of the link that it went to
     std::uint32_t predicted = 0;  // its delivery after `sent`, in ns, at most 4 s; 0: it is not one of those compared
-    std::uint64_t token = 0;      // the owner's; not 0: the owner is told when the frame is acknowledged
+    std::uint64_t token = 0;      // the owner's; not 0: the owner is told when the frame is released
 
     // Bulk in front of the frame: put these, then send the frame on the same link.
     // Four pieces let a put run over the seams of a gather list; finer lists need more puts.

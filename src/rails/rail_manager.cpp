@@ -189,12 +189,13 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
         std::erase(bulk_peers_, peer);
         const auto let_go = [&](Frame& frame) {
             uncharge(frame);
-            frame.token = 0;
             frame.acked = true;
             release_if_free(peer, frame);
         };
+        upper_.on_peer_gone(peer, code);  // before it is told of frames that were not delivered
         talk->session.for_each_unacknowledged(let_go);
         while (!talk->waiting.empty()) let_go(*talk->waiting.pop());
+        return;
     }
     upper_.on_peer_gone(peer, code);
 }

@@ -43,7 +43,8 @@ public:
     /// A frame of `peer`, exactly once; ordered ones in order. `body` is lent for the call. False: it breaks the protocol.
     [[nodiscard]] virtual bool on_frame(std::uint32_t peer, const FrameHeader& header,
                                         std::span<const std::byte> body) = 0;
-    /// A frame with a token is acknowledged and no rail reads its memory, or that of its put, any more.
+    /// A frame with a token is acknowledged, or its session is over, and no rail reads its memory, or that of its put, any
+    /// more.
     virtual void on_released(std::uint32_t peer, const Frame& frame) = 0;
     /// There is a link, or the window or the credit moved: try what waits.
     virtual void on_sendable(std::uint32_t peer) = 0;
@@ -54,7 +55,8 @@ public:
     [[nodiscard]] virtual std::uint64_t bulk_left(std::uint32_t peer, std::uint8_t remote_rail) = 0;
     /// The peer has one link less; bulk planned for that rail needs another.
     virtual void on_link_lost(std::uint32_t peer, std::uint32_t rail) = 0;
-    /// The session with the peer is over. on_released comes no more for its frames: they are gone.
+    /// Nothing more comes of the session with the peer: it has said goodbye, or (a second time then) its session is over.
+    /// on_released follows for its frames when the rails have let go of them.
     virtual void on_peer_gone(std::uint32_t peer, ErrorCode code) = 0;
     /// Operations wait for a peer whose address is not known.
     virtual void on_address_wanted(std::uint32_t peer) = 0;

@@ -36,6 +36,8 @@ void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) 
 }
 
 void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
+    // What there is to choose from is to be known, and what the peer acknowledges to have been numbered, before this frame is.
+    if (talk.links.size() > 1 || frame->piece_count > 0) static_cast<void>(catch_up());
     talk.session.enter(*frame);
     route(peer, talk, frame, now);
 }
@@ -52,7 +54,6 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
             late_.push_back(frame);  // nothing to choose: what it costs others is seen to when it is gone
         return;
     }
-    static_cast<void>(catch_up());
     refresh(talk, now);
     std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us
@@ -286,6 +287,7 @@ void RailManager::empty_outbox(Link& link) {
 
 void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now) {
     auto& known = peers_[peer];
+    static_cast<void>(catch_up());
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (frame.link != lost_slot || frame.queued || frame.undone > 0) return;
         uncharge(frame);

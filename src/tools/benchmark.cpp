@@ -23,7 +23,7 @@ Role role_of(const SideOptions& options, const Config& config) {
     if (!options.listen.empty()) return Role::serve;
     if (!options.connect.empty()) return Role::drive;
     if (config.text("job.id").empty()) {
-        throw UsageError("neither --listen nor --connect is given, and this is no job",
+        throw UsageError("neither --listen nor --connect is given, and `railmux run` has not started this process",
                          "start one side with --listen PORT and the other with --connect HOST:PORT, or both with "
                          "`railmux run -n 2`");
     }
@@ -183,7 +183,7 @@ void add_benchmark_options(CLI::App& command, BenchmarkOptions& options) {
         ->capture_default_str();
     command.add_option("--iterations", options.extent.iterations, "messages per size; default: half a second's")
         ->type_name("N")
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 40));
     command.add_option("--warm-up", options.extent.warm_up, "unmeasured messages per size before; default: by size")
         ->type_name("N")
         ->each([&options](const std::string&) { options.extent.warm_up_given = true; });

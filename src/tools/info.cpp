@@ -17,6 +17,7 @@ constexpr auto info_help = R"(Shows each rail that a context would see here, usa
 
   railmux info
   railmux info --rails tcp:eth*,docker0     as it would be with this selection
+  railmux info --all                        every rail that is off, and what would help
   railmux info --config                     all parameters: type, unit, default, value, where the value comes from
   railmux info --json                       for scripts
 
@@ -25,6 +26,7 @@ See also `railmux models`: what earlier runs measured.)";
 struct InfoOptions {
     ConfigOptions config;
     bool parameters = false;
+    bool all = false;
     bool json = false;
 };
 
@@ -48,8 +50,8 @@ int show(const InfoOptions& options) {
         fmt::print("{}", options.json ? parameters_json(parameters).dump() + "\n" : parameters_table(parameters));
     } else {
         const auto rails = scan_rails(config);
-        fmt::print("{}",
-                   options.json ? rails_json(rails).dump() + "\n" : rails_table(rails) + "\n" + models_line(config));
+        fmt::print("{}", options.json ? rails_json(rails).dump() + "\n"
+                                      : rails_table(rails, options.all) + "\n" + models_line(config));
     }
     return 0;
 }
@@ -61,6 +63,7 @@ void add_info(CLI::App& railmux, int& exit_code) {
     command->footer(info_help);
     const auto options = std::make_shared<InfoOptions>();  // lives as long as the callback below
     command->add_flag("--config", options->parameters, "show the parameters instead of the rails");
+    command->add_flag("--all", options->all, "every rail that is off in a line of its own");
     command->add_flag("--json", options->json, "one JSON object");
     add_config_options(*command, options->config);
     command->callback([options, &exit_code] { exit_code = show(*options); });

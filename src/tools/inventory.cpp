@@ -14,6 +14,9 @@ namespace {
 
 using Rows = std::vector<std::vector<std::string>>;
 
+// So many rails that are off for the same reason stand in one line.
+constexpr std::ptrdiff_t least_folded = 3;
+
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 void sort(model::Store::Content& content) {
@@ -56,16 +59,32 @@ std::string speed_text(std::uint64_t bits_per_second) {
     return fmt::format("{:.3g} Mbit/s", bits / 1e6);
 }
 
-std::string rails_table(std::span<const RailInfo> rails) {
+std::string rails_table(std::span<const RailInfo> rails, bool all) {
     Rows rows{{"rail", "state", "kind", "speed", "numa", "addresses", "reason"}};
-    std::string cures;
-    for (const auto& rail : rails) {
-        rows.push_back({rail.name, rail.usable ? "usable" : "off", or_dash(rail.kind), speed_text(rail.speed_bps),
-                        rail.numa_node < 0 ? "-" : std::to_string(rail.numa_node),
-                        or_dash(base::join(rail.addresses, " ")), rail.reason});
-        if (!rail.cure.empty()) cures += fmt::format("cure for {}: {}\n", rail.name, rail.cure);
+    std::vector<std::pair<std::string, std::string>> cures;  // rail and cure
+    bool folded = false;
+    for (auto rail = rails.begin(); rail != rails.end(); ++rail) {
+        const auto alike = [&](const RailInfo& other) {
+            return !other.usable && other.transport == rail->transport && other.reason == rail->reason;
+        };
+        if (!all && !rail->usable && std::ranges::count_if(rails, alike) >= least_folded) {
+            if (std::find_if(rails.begin(), rail, alike) == rail) {
+                rows.push_back({fmt::format("{}: {} rails", rail->transport, std::ranges::count_if(rails, alike)),
+                                "off", "-", "-", "-", "-", rail->reason});
+            }
+            folded = true;
+            continue;
+        }
+        rows.push_back({rail->name, rail->usable ? "usable" : "off", or_dash(rail->kind), speed_text(rail->speed_bps),
+                        rail->numa_node < 0 ? "-" : std::to_string(rail->numa_node),
+                        or_dash(base::join(rail->addresses, " ")), rail->reason});
+        if (!rail->cure.empty()) cures.emplace_back(rail->name, rail->cure);
     }
-    return aligned(rows) + (cures.empty() ? "" : "\n") + cures;
+    auto text = aligned(rows);
+    if (!cures.empty() || folded) text += "\n";
+    for (const auto& [name, cure] : cures) text += fmt::format("cure for {}: {}\n", name, cure);
+    if (folded) text += "`railmux info --all` lists every rail that is off, and what would help\n";
+    return text;
 }
 
 nlohmann::ordered_json rails_json(std::span<const RailInfo> rails) {
@@ -86,10 +105,16 @@ nlohmann::ordered_json rails_json(std::span<const RailInfo> rails) {
     return result;
 }
 
-std::string models_table(model::Store::Content content, base::Nanoseconds now) {
+std::string models_table(model::Store::Content content, base::Nanoseconds now, bool all) {
     sort(content);
     Rows rows{{"link", "up to bytes", "half rt us", "Mbit/s", "confidence", "version", "age"}};
-    for (const auto& kept : content.models) {
+    std::size_t older = 0;  // of links that have another of the same name
+    for (std::size_t i = 0; i < content.models.size(); ++i) {
+        const auto& kept = content.models[i];
+        if (!all && i > 0 && content.models[i - 1].entry.link == kept.entry.link) {
+            ++older;
+            continue;
+        }
         const auto& m = kept.entry.model;
         for (const auto& range : m.ranges) {
             const bool last = range.up_to_bytes == std::numeric_limits<std::uint64_t>::max();
@@ -102,7 +127,9 @@ std::string models_table(model::Store::Content content, base::Nanoseconds now) {
     }
     const auto refused = fmt::format(
         "{} damaged or foreign files, which the next measurement of their links replaces\n", content.refused);
-    return aligned(rows) + (content.refused == 0 ? "" : refused);
+    const auto hidden =
+        fmt::format("{} more of links of these names, older or between other processes: railmux models --all\n", older);
+    return aligned(rows) + (older == 0 ? "" : hidden) + (content.refused == 0 ? "" : refused);
 }
 
 nlohmann::ordered_json models_json(model::Store::Content content, base::Nanoseconds now) {

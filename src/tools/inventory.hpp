@@ -23,11 +23,13 @@ namespace railmux::tools {
 /// "1 Gbit/s", "2.5 Gbit/s", "100 Mbit/s"; "-" when unknown.
 [[nodiscard]] std::string speed_text(std::uint64_t bits_per_second);
 
-[[nodiscard]] std::string rails_table(std::span<const RailInfo> rails);
+/// Rails that are off for the same reason share a line, unless `all` are to be seen.
+[[nodiscard]] std::string rails_table(std::span<const RailInfo> rails, bool all);
 [[nodiscard]] nlohmann::ordered_json rails_json(std::span<const RailInfo> rails);
 
-/// The models of earlier runs, by link, the youngest first; `now` by the clock of their files.
-[[nodiscard]] std::string models_table(model::Store::Content content, base::Nanoseconds now);
+/// The models of earlier runs, by link, the youngest first, and only that unless `all` are to be seen; `now` by the clock of
+/// their files.
+[[nodiscard]] std::string models_table(model::Store::Content content, base::Nanoseconds now, bool all);
 [[nodiscard]] nlohmann::ordered_json models_json(model::Store::Content content, base::Nanoseconds now);
 
 [[nodiscard]] std::string parameters_table(std::span<const Parameter> parameters);

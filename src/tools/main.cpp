@@ -51,6 +51,13 @@ int run(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return railmux.exit(error);  // --help and --version
         const auto chosen = railmux.get_subcommands();
+        if (chosen.empty() && argc > 1) {
+            std::string commands;
+            for (const auto* command : railmux.get_subcommands({}))
+                commands += (commands.empty() ? "" : ", ") + command->get_name();
+            return complain(("there is no command or option \"" + std::string(argv[1]) + "\"").c_str(),
+                            "one of " + commands, 2);
+        }
         const auto command = chosen.empty() ? std::string("railmux") : "railmux " + chosen.front()->get_name();
         return complain(error.what(), "see `" + command + " --help`", 2);
     }

@@ -22,6 +22,7 @@ tells more.
 
 struct ModelsOptions {
     bool clear = false;
+    bool all = false;
     bool json = false;
 };
 
@@ -49,7 +50,7 @@ int show(const ModelsOptions& options) {
         return 0;
     }
     fmt::print("# {} models in {}; RAILMUX_PROBE is {}\n", content.models.size(), where->folder, config.text("probe"));
-    fmt::print("{}", models_table(std::move(content), now_by_files()));
+    fmt::print("{}", models_table(std::move(content), now_by_files(), options.all));
     return 0;
 }
 
@@ -60,7 +61,8 @@ void add_models(CLI::App& railmux, int& exit_code) {
     command->footer(models_help);
     const auto options = std::make_shared<ModelsOptions>();  // lives as long as the callback below
     auto* clear = command->add_flag("--clear", options->clear, "remove them all");
-    command->add_flag("--json", options->json, "one JSON object")->excludes(clear);
+    command->add_flag("--all", options->all, "also older ones of links of the same name")->excludes(clear);
+    command->add_flag("--json", options->json, "one JSON object, of all")->excludes(clear);
     command->callback([options, &exit_code] { exit_code = show(*options); });
 }
 

@@ -19,7 +19,7 @@ its messages, is not replayed.
 
   $ railmux replay /tmp/trace.0
   $ railmux replay /tmp/trace.0 --policy vft,round_robin
-  $ railmux replay /tmp/trace.0 --policy vft:same_size,vft:size_aware,vft    stages of the thesis
+  $ railmux replay /tmp/trace.0 --policy vft:same_size,vft:size_aware,vft    terms of vft switched on one by one
   $ railmux replay /tmp/trace.0 --stages                                     all of them
 
 Mean, median and p99: from the moment a message may go to its delivery. Makespan: from the first message to the last
@@ -68,7 +68,7 @@ void add_replay(CLI::App& railmux, int& exit_code) {
     command->add_option("file", options->file, "a trace")->type_name("FILE")->required();
     command->add_option("--policy", options->policies, "policies, each a name or vft:STAGE; default: all")
         ->type_name("P[,P...]");
-    command->add_flag("--stages", options->stages, "the stages of vft as the thesis builds it up");
+    command->add_flag("--stages", options->stages, "vft with its terms switched on one by one (docs/scheduling.md)");
     command->add_flag("--json", options->json, "one JSON object on standard output");
     command->callback([options, &exit_code] { exit_code = replay(*options); });
 }

@@ -35,12 +35,14 @@ void add_options(CLI::App& command, RunCommand& run) {
         ->required();
     command.add_option("--hosts", options.hosts, "hosts to start them on, in turn; :SLOTS for several in a row")
         ->type_name("HOST[:SLOTS],...")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->allow_extra_args(false);  // or it would take the program for a host
     command.add_option("--launch", options.launch, "command in front of the program; {host} is replaced")
         ->type_name("COMMAND");
     command.add_option("--env", options.environment, "further environment variables to hand over")
         ->type_name("NAME,...")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->allow_extra_args(false);
     command.add_option("--timeout", run.timeout_s, "end the job after this many seconds; 0: never")->type_name("S");
     command.add_flag("--no-prefix", run.plain, "no [rank] in front of output lines");
 }

@@ -1,5 +1,5 @@
-// What peers cost: DESIGN's budgets of 256 bytes for a peer that is known, and 16 KiB for one that is connected, beside
-// what the kernel keeps for its sockets. RAILMUX_TEST_FIGURES=1 prints what was counted.
+// What peers cost: the budgets of 256 bytes for a peer that is known, and 16 KiB for one that is connected, beside
+// what the kernel keeps for its sockets. TEST_FIGURES=1 prints what was counted.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -18,8 +18,7 @@ using test::scoped_bytes;
 namespace {
 
 void figure(const char* what, std::int64_t bytes) {
-    if (std::getenv("RAILMUX_TEST_FIGURES") != nullptr)
-        std::printf("%s: %lld bytes\n", what, static_cast<long long>(bytes));
+    if (std::getenv("TEST_FIGURES") != nullptr) std::printf("%s: %lld bytes\n", what, static_cast<long long>(bytes));
 }
 
 /// One context among others in this process, whose memory is counted.

@@ -38,7 +38,7 @@ TEST_CASE("messages of every size through shared memory", "[engine][shm]") {
     CHECK(carried_all(pair.a, sent));
 }
 
-TEST_CASE("two threads of one node sleep and wake each other", "[engine][shm]") {
+TEST_CASE("threads: two of one node sleep and wake each other", "[engine][shm]") {
     auto config = in_memory("auto");
     config.set("progress", "block");
     Pair pair(config);

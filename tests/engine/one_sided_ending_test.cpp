@@ -61,6 +61,39 @@ TEST_CASE("one-sided: memory goes though who reads it stands still", "[engine]")
     CHECK(!pair.finish(pair.a, get).ok());
 }
 
+TEST_CASE("one-sided: memory goes when who reads it has said goodbye", "[engine]") {
+    auto config = test::two_rails();
+    config.set("close.timeout", "50ms").set("log", "off");
+    Context b(config);
+    std::optional<Context> a(std::in_place, config);
+    const auto to_b = a->add_peer(b.address());
+    const std::size_t bytes = 50'000'000;  // more than sockets hold
+    auto memory = std::make_unique<std::byte[]>(bytes);
+    std::optional region(b.register_memory({memory.get(), bytes}));
+    std::vector<std::byte> got(bytes);
+    {
+        auto get = a->iget(to_b, {region->key(), 0}, got);
+        const auto sending = [&] {
+            return std::ranges::any_of(b.traffic(), [](const RailTraffic& rail) { return rail.sent_bytes > 0; });
+        };
+        while (!sending()) {
+            a->progress();
+            b.progress();
+        }
+    }
+    std::atomic<bool> gone = false;
+    std::thread leaving([&] {
+        a.reset();
+        gone = true;
+    });
+    for (int i = 0; i < 5; ++i) b.progress();
+    region.reset();
+    memory.reset();  // a rail that still sends it reads freed memory
+    while (!gone) b.progress();
+    leaving.join();
+    for (int i = 0; i < 100; ++i) b.progress();
+}
+
 TEST_CASE("one-sided: a peer that leaves ends what was under way", "[engine]") {
     auto config = test::two_rails();
     config.set("connect.patience", "200ms");

@@ -153,7 +153,7 @@ TEST_CASE("a listening port joins two contexts", "[engine]") {
     client.join();
 }
 
-TEST_CASE("any thread may call with thread level multiple", "[engine][threads]") {
+TEST_CASE("threads: any may call with thread level multiple", "[engine]") {
     auto config = test::two_rails();
     config.set("thread_level", "multiple").set("progress", GENERATE("hybrid", "poll", "block"));
     Context a(config);
@@ -184,7 +184,31 @@ TEST_CASE("any thread may call with thread level multiple", "[engine][threads]")
     CHECK(wrong == 0);
 }
 
-TEST_CASE("a peer may be slow to progress while the other one sleeps", "[engine][threads]") {
+TEST_CASE("threads: who waits for many lets others in", "[engine]") {
+    auto config = test::two_rails();
+    config.set("thread_level", "multiple").set("progress", GENERATE("hybrid", "block"));
+    Pair pair(config);
+    for (int round = 0; round < 20; ++round) {
+        std::atomic<bool> waiting = false;
+        std::thread other([&] {
+            std::vector<std::byte> got(8);
+            std::array requests{pair.a.irecv(pair.to_b, {2}, got)};
+            waiting = true;
+            if (pair.a.wait_all(requests) != ErrorCode::ok) std::abort();
+        });
+        while (!waiting) std::this_thread::yield();
+        const auto data = pattern(8);
+        auto sent = pair.a.isend(pair.to_b, 1, data);
+        std::vector<std::byte> got(8);
+        const auto status = pair.b.recv(pair.to_a, 1, got);
+        pair.b.send(pair.to_a, 2, got);
+        other.join();
+        CHECK(status.ok());
+        CHECK(pair.finish(pair.a, sent).ok());
+    }
+}
+
+TEST_CASE("threads: a peer may be slow to progress while the other one sleeps", "[engine]") {
     auto config = test::two_rails();
     config.set("progress", "block");
     Context a(config);

@@ -17,4 +17,10 @@ echo "an exit status is handed on"
 status=0
 timeout 60 "$railmux" run -n 2 sh -c 'exit $((RAILMUX_JOB_RANK * 7))' >"$work/out" 2>"$work/err" || status=$?
 [ $status = 7 ] || fail "exit status $status, not 7"
+echo "the program follows a list"
+timeout 60 "$railmux" run -n 2 --launch env --hosts a,b echo --twice >"$work/out" 2>"$work/err" || fail "after --hosts"
+[ "$(sort "$work/out")" = $'[0] --twice\n[1] --twice' ] || fail "--hosts takes the program, or one of its words"
+timeout 60 "$railmux" run -n 1 --env HOME,USER echo --once >"$work/out" 2>"$work/err" || fail "after --env"
+[ "$(cat "$work/out")" = '[0] --once' ] || fail "--env takes the program, or one of its words"
+
 echo "all good"

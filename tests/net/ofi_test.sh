@@ -4,7 +4,7 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # info_says REGEX [OPTION...]: not through a pipe, which would break when grep has found it.
-info_says() { timeout 60 "$railmux" info "${@:2}" >"$work/info" && grep -qE "$1" "$work/info"; }
+info_says() { timeout 60 "$railmux" info --all "${@:2}" >"$work/info" && grep -qE "$1" "$work/info"; }
 
 info_says '^ofi' || { echo "SKIPPED: built without libfabric"; exit 77; }
 

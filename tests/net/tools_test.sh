@@ -97,6 +97,7 @@ refuses 1 "self: not selected by transports" "$railmux" pingpong --listen 0 --tr
 refuses 2 "atomics have 4 or 8 bytes" "$railmux" atomic --listen 0 --sizes 16
 refuses 2 "neither --listen nor --connect" "$railmux" pingpong
 refuses 2 "--bogus" "$railmux" info --bogus
+refuses 2 'there is no command or option "bogus"' "$railmux" bogus
 refuses 2 "no program to start" "$railmux" run -n 2
 RAILMUX_EAGER_MAX=64Q refuses 1 'RAILMUX_EAGER_MAX: "64Q" is not a size' "$railmux" info
 RAILMUX_TCP_INTERFACES=nosuch0 refuses 1 "nosuch0" "$railmux" pingpong --listen 0

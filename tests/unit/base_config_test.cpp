@@ -123,7 +123,9 @@ TEST_CASE("typed reads", "[config]") {
 TEST_CASE("malformed values name the place, the value and what is allowed", "[config]") {
     Config config;
     CHECK(config_error([&] { config.set("eager.max", "64Q"); }) ==
-          "parameter eager.max: \"64Q\" is not a size such as 65536, 64K, 1M or 1GiB (K is 1024), from 0 to 16384 B");
+          "parameter eager.max: \"64Q\" is not a size such as 65536, 64K, 1M or 1GiB (K is 1024), from 0 to 16K");
+    CHECK(config_error([&] { config.set("eager.max", "1M"); }) ==
+          "parameter eager.max: \"1M\" is out of range: from 0 to 16K");
     CHECK(config_error([&] { config.set("policy", "robin"); }) ==
           "parameter policy: \"robin\" is not one of vft|wfq|weighted_round_robin|round_robin|fixed");
     CHECK(config_error([&] { config.set("job.size", "0"); }).find("from 1 to") != std::string::npos);

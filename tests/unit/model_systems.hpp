@@ -11,10 +11,10 @@
 
 namespace railmux::test {
 
-/// Where tests say how well something did, beyond passing: standard output if RAILMUX_TEST_FIGURES is set.
+/// Where tests say how well something did, beyond passing: standard output if TEST_FIGURES is set.
 inline std::ostream& figures() {
     static std::ostream nowhere(nullptr);
-    return std::getenv("RAILMUX_TEST_FIGURES") != nullptr ? std::cout : nowhere;
+    return std::getenv("TEST_FIGURES") != nullptr ? std::cout : nowhere;
 }
 
 struct System {

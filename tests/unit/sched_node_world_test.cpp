@@ -1,5 +1,5 @@
 // Several processes over the same rails, under the fake clock of sched/world.hpp: what they reach together, with and without
-// seeing each other. SCHED_FIGURES=1 prints the figures of docs/scheduling.md.
+// seeing each other. TEST_FIGURES=1 prints the figures of docs/scheduling.md.
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -131,7 +131,7 @@ double beside_a_flood(bool share, std::uint64_t bytes, base::Nanoseconds every) 
 }
 
 void figure(const char* what, double with, double without) {
-    if (std::getenv("SCHED_FIGURES") != nullptr)
+    if (std::getenv("TEST_FIGURES") != nullptr)
         fmt::print("{}: {:.3f}, without seeing each other {:.3f}\n", what, with, without);
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("two and four processes that see each other reach together what one do
             for (const std::size_t processes : {2U, 4U}) {
                 const auto with = together(network, work, processes, true);
                 const auto without = together(network, work, processes, false);
-                if (std::getenv("SCHED_FIGURES") != nullptr) {
+                if (std::getenv("TEST_FIGURES") != nullptr) {
                     fmt::print("{}, {}: {} processes reach {:.3f}, without seeing each other {:.3f}\n", network.name,
                                work.name, processes, with, without);
                 }

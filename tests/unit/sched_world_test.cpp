@@ -124,9 +124,9 @@ struct Distribution {
         std::sort(values.begin(), values.end());
         return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
     }
-    /// Printed on demand: SCHED_FIGURES=1.
+    /// Printed on demand: TEST_FIGURES=1.
     void print(const char* what) {
-        if (std::getenv("SCHED_FIGURES") == nullptr) return;
+        if (std::getenv("TEST_FIGURES") == nullptr) return;
         fmt::print("{}: mean {:.4f}, median {:.4f}, p90 {:.4f}, p99 {:.4f}, p99.9 {:.4f}, worst {:.4f}\n", what, mean(),
                    quantile(0.5), quantile(0.9), quantile(0.99), quantile(0.999), quantile(1));
     }
@@ -204,7 +204,7 @@ TEST_CASE("another rail never makes it more than 2 % worse", "[sched][world][!sh
 }
 
 TEST_CASE("random sizes to six peers over three uneven rails", "[sched][world]") {
-    if (std::getenv("SCHED_FIGURES") != nullptr) {
+    if (std::getenv("TEST_FIGURES") != nullptr) {
         for (const auto* name : {"vft", "wfq", "weighted_round_robin", "round_robin", "fixed"})
             fmt::print("random sizes, time over bound: {} {:.3f}\n", name, random_sizes(name));
     }

@@ -31,13 +31,18 @@ TEST_CASE("models of earlier runs as text and JSON", "[tools]") {
     content.models.push_back({{{1, 2}, "0.1.0", "b tcp:eth1 to c", m}, 0});
     content.models.push_back({{{3, 4}, "0.1.0", "a tcp:eth1 to c", m}, 97 * hour});
     content.models.push_back({{{5, 6}, "0.2.0", "a tcp:eth1 to c", m}, 99 * hour});
-    CHECK(models_table(content, 100 * hour) ==
+    CHECK(models_table(content, 100 * hour, true) ==
           "link             up to bytes  half rt us  Mbit/s  confidence  version  age\n"
           "a tcp:eth1 to c  any          12.35       1000.0  0.00        0.2.0    60 min\n"
           "a tcp:eth1 to c  any          12.35       1000.0  0.00        0.1.0    3 h\n"
           "b tcp:eth1 to c  any          12.35       1000.0  0.00        0.1.0    4 days\n");
+    CHECK(models_table(content, 100 * hour, false) ==
+          "link             up to bytes  half rt us  Mbit/s  confidence  version  age\n"
+          "a tcp:eth1 to c  any          12.35       1000.0  0.00        0.2.0    60 min\n"
+          "b tcp:eth1 to c  any          12.35       1000.0  0.00        0.1.0    4 days\n"
+          "1 more of links of these names, older or between other processes: railmux models --all\n");
     content.refused = 2;
-    CHECK_THAT(models_table(content, 0), Catch::Contains("2 damaged or foreign files"));
+    CHECK_THAT(models_table(content, 0, false), Catch::Contains("2 damaged or foreign files"));
     const auto json = models_json(content, 100 * hour);
     CHECK(json["refused"] == 2);
     REQUIRE(json["models"].size() == 3);
@@ -114,11 +119,23 @@ TEST_CASE("rails and parameters as text", "[tools]") {
                           .cure = "name it in --rails",
                           .kind = "bridge"};
     const std::vector<railmux::RailInfo> rails{good, off};
-    CHECK(rails_table(rails) ==
+    CHECK(rails_table(rails, false) ==
           "rail         state   kind      speed     numa  addresses         reason\n"
           "tcp:eth0     usable  ethernet  1 Gbit/s  0     10.0.0.1 fd00::1\n"
           "tcp:docker0  off     bridge    -         -     -                 a bridge\n"
           "\ncure for tcp:docker0: name it in --rails\n");
+    auto many = rails;
+    for (const char* name : {"ofi:a", "ofi:b", "ofi:c"}) {
+        many.push_back({.name = name, .transport = "ofi", .reason = "not wanted", .cure = "want it"});
+    }
+    CHECK(rails_table(many, false) ==
+          "rail          state   kind      speed     numa  addresses         reason\n"
+          "tcp:eth0      usable  ethernet  1 Gbit/s  0     10.0.0.1 fd00::1\n"
+          "tcp:docker0   off     bridge    -         -     -                 a bridge\n"
+          "ofi: 3 rails  off     -         -         -     -                 not wanted\n"
+          "\ncure for tcp:docker0: name it in --rails\n"
+          "`railmux info --all` lists every rail that is off, and what would help\n");
+    CHECK_THAT(rails_table(many, true), Catch::Contains("\nofi:b ") && Catch::Contains("cure for ofi:c: want it"));
     CHECK(rails_json(rails)["rails"][1]["usable"] == false);
     CHECK(rails_json(rails)["rails"][0]["addresses"].size() == 2);
 

@@ -200,10 +200,13 @@ std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
     for (const auto& [name, interface] : devices()) {
         if (name != device.device) continue;
         const auto endpoints = endpoints_of(interface);
-        if (endpoints.empty()) throw Error(ErrorCode::no_rails, "interface " + name + " has no address left");
+        if (endpoints.empty())
+            throw Error(ErrorCode::no_rails, "interface " + name + " has no address left",
+                        "give it one, or leave it out of RAILMUX_TCP_INTERFACES");
         return std::make_unique<Rail>(device.name, interface, endpoints, options_, log_);
     }
-    throw Error(ErrorCode::no_rails, "interface " + device.device + " has vanished");
+    throw Error(ErrorCode::no_rails, "interface " + device.device + " has vanished",
+                "it went away after it was listed: see `railmux info`");
 }
 
 }  // namespace

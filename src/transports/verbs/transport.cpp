@@ -72,7 +72,9 @@ RailInfo VerbsTransport::describe(const Port& port) const {
 std::unique_ptr<transports::Rail> VerbsTransport::open(const RailInfo& device) {
     const auto ports = list_ports();
     const auto port = std::ranges::find(ports, device.device, &Port::name);
-    if (port == ports.end()) throw Error(ErrorCode::no_rails, "port " + device.device + " has vanished");
+    if (port == ports.end())
+        throw Error(ErrorCode::no_rails, "port " + device.device + " has vanished",
+                    "it went away after it was listed: see `railmux info`");
     if (!port->obstacle.empty()) throw Error(ErrorCode::no_rails, port->obstacle, port->cure);
     return std::make_unique<Rail>(*port, log_);
 }
