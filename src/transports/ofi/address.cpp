@@ -80,6 +80,9 @@ Reachability RailAddress::reach(const RailAddress& other) const {
     if (provider != other.provider)
         return {Reach::never, "it speaks by " + other.provider + ", this one by " + provider};
     if (format != other.format) return {Reach::never, "its addresses are of another kind"};
+    // The provider reads as many bytes as its own have.
+    if (format != FI_ADDR_STR && endpoint.size() != other.endpoint.size())
+        return {Reach::never, "its address is malformed"};
     const bool same_host = host == other.host;
     if (stays_on_host() || other.stays_on_host()) {
         if (!same_host) return {Reach::never, "it does not leave its host"};

@@ -67,6 +67,8 @@ public:
     void filled(ReceiveBuffer& buffer) noexcept;
     void drop_view(ReceiveBuffer& buffer) noexcept;
     [[nodiscard]] bool idle() const noexcept { return !idle_.empty(); }
+    /// Every buffer that there may be is looked at.
+    [[nodiscard]] bool exhausted() const noexcept { return posted_ == 0 && idle_.empty() && buffers_.size() >= most_; }
     void unregister() noexcept;
 
 private:

@@ -42,8 +42,8 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     --requests_;
     link->phase = Phase::up;
     const Header header{.kind = Kind::reply, .to = link->theirs};
+    events_.tell({.kind = EventKind::link_up, .link = id});  // first: the reply may fail, and end the link
     greet(*link->peer, id, encode(header, link->name(), reply.first(std::min(reply.size(), max_reply))));
-    events_.tell({.kind = EventKind::link_up, .link = id});
 }
 
 void Rail::refuse(LinkId id, std::span<const std::byte> reply) {

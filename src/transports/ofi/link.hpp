@@ -93,6 +93,7 @@ struct Link {
     Phase phase = Phase::free;
     bool announced = false;   // link_up was handed out: frames may follow
     bool complained = false;  // about puts to nowhere
+    bool refused = false;     // its last work
     bool ready = false;       // listed as having early messages whose turn has come
     Peer* peer = nullptr;
     std::uint64_t token = 0;  // ours

@@ -29,7 +29,11 @@ Peer* Peers::find(std::span<const std::byte> endpoint, std::string& trouble) {
 /// Makes room for one more.
 void Peers::forget_idle() {
     const auto is_idle = [](const auto& entry) { return entry.second.idle(); };
-    while (static_cast<std::size_t>(std::ranges::count_if(peers_, is_idle)) >= most_idle) {
+    const auto too_many = [&] {
+        const auto idle = static_cast<std::size_t>(std::ranges::count_if(peers_, is_idle));
+        return idle >= most_idle || (idle > 0 && peers_.size() >= port_.max_peers());
+    };
+    while (too_many()) {
         auto oldest = peers_.end();
         for (auto at = peers_.begin(); at != peers_.end(); ++at) {
             if (!at->second.idle()) continue;

@@ -103,6 +103,7 @@ private:
     void fail(Link& link, ssize_t code);
 
     // receiving.cpp
+    void give_up_earliest();
     void take_back() noexcept;
     void hand_out(Batch& batch) noexcept;
     void take_completions(Batch& batch) noexcept;
@@ -144,8 +145,8 @@ private:
     std::array<fi_cq_data_entry, 32> found_;  // completions, from found_at_ to found_end_ not looked at
     std::size_t found_at_ = 0;
     std::size_t found_end_ = 0;
-    LinkId refused_;     // whose work the last post refused
-    bool room_ = false;  // came since for that or an open put, perhaps without an event that would tell
+    std::vector<LinkId> refused_;  // links whose last work was refused, at least
+    bool room_ = false;  // came since for one of them or an open put, perhaps without an event that would tell
     base::ThreadGuard guard_;
 };
 

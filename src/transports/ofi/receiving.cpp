@@ -24,6 +24,8 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     take_completions(batch);
     if (receive_buffers_.idle()) {
         if (const auto trouble = receive_buffers_.post(); !trouble.empty()) rail_down("no receive buffer: " + trouble);
+    } else if (receive_buffers_.exhausted()) {
+        give_up_earliest();
     }
     lose_patience();
     if (!events_.empty()) hand_out(batch);
@@ -42,8 +44,17 @@ int Rail::arm() noexcept {
     if (port_.descriptor < 0 || !events_.empty() || found_at_ < found_end_ || !ready_.empty() || !greetings_.empty())
         return -1;
     if (std::exchange(room_, false)) return -1;
-    // Where nothing is on its way, nothing tells when there is room.
-    if (const Link* link = links_.find(refused_); link != nullptr && link->sending == 0) return -1;
+    // Where nothing is on its way, nothing tells when there is room: it is told once, at once.
+    bool silent_refusal = false;
+    std::erase_if(refused_, [&](LinkId id) {
+        Link* link = links_.find(id);
+        if (link == nullptr || !link->refused) return true;
+        const bool nothing_coming = link->sending == 0;
+        if (nothing_coming) link->refused = false;
+        silent_refusal = silent_refusal || nothing_coming;
+        return nothing_coming;
+    });
+    if (silent_refusal) return -1;
     const auto silent = [&](LinkId id) {
         const Link* link = links_.find(id);
         return link == nullptr || link->sending == 0;
@@ -108,7 +119,7 @@ void Rail::sent(SendBuffer& buffer) noexcept {
     --buffer.peer->sending;
     if (Link* link = links_.find(buffer.link); link != nullptr) {
         --link->sending;
-        room_ = room_ || link->put.open || buffer.link == refused_;
+        room_ = room_ || link->put.open || link->refused;
     }
     send_buffers_.give(buffer);
 }
@@ -170,6 +181,17 @@ void Rail::keep_early(Link& link, const Early& early) {
     ++early.buffer->views;
     link.early.push_back(early);
     link.early_bytes += early.body.size();
+}
+
+/// Nothing can be received any more, because early messages hold every buffer: the link that has most of them ends.
+void Rail::give_up_earliest() {
+    Link* worst = nullptr;
+    links_.for_each([&](Link& link) {
+        if (link.phase != Phase::free && (worst == nullptr || link.early.size() > worst->early.size())) worst = &link;
+    });
+    if (worst == nullptr || worst->early.empty()) return;  // they are lent to whoever polls
+    say_bye(*worst);
+    end(*worst, "a message is missing, and those sent behind it hold all of the rail's buffers");
 }
 
 /// In its turn: the batch has room for one event.

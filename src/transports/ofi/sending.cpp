@@ -11,7 +11,6 @@ namespace railmux::transports::ofi {
 
 std::size_t Rail::post(std::span<const Work> works) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    refused_ = {};
     std::size_t posted = 0;
     for (; posted < works.size(); ++posted) {
         const auto& work = works[posted];
@@ -21,8 +20,9 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
             continue;
         }
         const auto result = send(*link, work);
-        if (result == Sent::not_now) {
-            refused_ = work.link;
+        link->refused = result == Sent::not_now;
+        if (link->refused) {
+            if (std::ranges::find(refused_, work.link) == refused_.end()) refused_.push_back(work.link);
             break;
         }
         if (result == Sent::failed) {
@@ -42,8 +42,7 @@ Rail::Sent Rail::send(Link& link, const Work& work) noexcept {
     if (work.op == Op::send) return send_frame(link, work);
     assert(work.op == Op::put);
     auto& put = link.put;
-    put = {.open = true,
-           .notify = work.notify,
+    put = {.notify = work.notify,
            .immediate = work.immediate,
            .cookie = work.cookie,
            .offset = work.offset,
@@ -51,12 +50,10 @@ Rail::Sent Rail::send(Link& link, const Work& work) noexcept {
            .source = Source(work)};
     const auto whole = put.source.left;
     const auto result = send_pieces(link);
-    if (result == Sent::not_now && put.source.left < whole) {
-        putting_.push_back(link.id);  // accepted: the rest follows
-        return Sent::yes;
-    }
-    put.open = false;
-    return result;
+    if (result != Sent::not_now || put.source.left == whole) return result;
+    put.open = true;  // accepted: the rest follows
+    putting_.push_back(link.id);
+    return Sent::yes;
 }
 
 Rail::Sent Rail::send_frame(Link& link, const Work& work) noexcept {

@@ -16,6 +16,7 @@ namespace railmux::transports::shm {
 namespace {
 
 constexpr std::uint32_t most_strangers = 64;
+constexpr int accepted_at_once = 32;
 constexpr base::Nanoseconds stranger_limit = 2 * base::second;
 
 std::string last_error() { return std::system_category().message(errno); }
@@ -69,8 +70,9 @@ void Rail::take_reply(Link& link, const Greeting& greeting, base::FileDescriptor
 
 // --- The side that accepts -------------------------------------------------------------------------------------------
 
-void Rail::accept_all() {
-    while (true) {
+/// The listener stays readable while more wait; others than this user may fill it as fast as it is emptied.
+void Rail::accept_some() {
+    for (int accepted = 0; accepted < accepted_at_once; ++accepted) {
         base::FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!socket.valid()) {
             const bool full = errno == EMFILE || errno == ENFILE;

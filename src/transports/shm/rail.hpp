@@ -90,7 +90,7 @@ private:
 
     // joining.cpp: until a link is up
     [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
-    void accept_all();
+    void accept_some();
     void read_greeting(Link& link);
     void greeted(Link& link, const Greeting& greeting, std::span<base::FileDescriptor> descriptors);
     void take_hello(Link& link, const Greeting& greeting, std::span<base::FileDescriptor> descriptors);

@@ -47,7 +47,7 @@ void Rail::look_at_sockets() noexcept {
     const auto found = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
     for (const auto& event : std::span(ready).first(static_cast<std::size_t>(std::max(found, 0)))) {
         if (event.data.u64 == listener_tag) {
-            accept_all();
+            accept_some();
         } else if (event.data.u64 == bell_tag) {
             eventfd_t rings = 0;
             static_cast<void>(::eventfd_read(bell_.get(), &rings));
@@ -61,11 +61,11 @@ void Rail::look_at_sockets() noexcept {
 
 /// A greeting, or the end: of its socket or of its process.
 void Rail::hear(Link& link) noexcept {
-    const bool over = link.phase == LinkPhase::requested || link.phase == LinkPhase::up;
     if (link.phase == LinkPhase::ending) {
         finish(link, link.cause, {}, ErrorCode::unreachable);
-    } else if (!over && link.process.alive()) {
-        read_greeting(link);
+    } else if (const auto phase = link.phase; phase == LinkPhase::connecting || phase == LinkPhase::greeting) {
+        read_greeting(link);  // first: who refused may have gone since
+        if (link.phase == phase && !link.process.alive()) kill(link, "closed by the other side");
     } else if (link.phase == LinkPhase::up) {  // what it left in the ring has been sent
         link.hung_up = true;
         link.settle_restless();

@@ -99,6 +99,7 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     Link* link = links_.find(id);
     if (link == nullptr || link->phase != Phase::requested) return;
     if (!make_queue(*link)) {
+        if (link->phase == Phase::free) return;
         rdma_reject(link->connection.get(), nullptr, 0);
         return end(*link, link->cause);
     }
@@ -151,7 +152,7 @@ bool Rail::make_queue(Link& link) {
     by_queue_[link.queue] = link.id;
     ++queues_;
     post_receives();
-    return true;
+    return !down_;  // then every link has ended, this one, too
 }
 
 /// For the completions and frames of one more link.

@@ -154,7 +154,9 @@ void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> re
     dead.qp_state = IBV_QPS_ERR;
     chained_ = 0;
     append(link, RequestKind::last, nullptr, 0, 0).send_flags |= IBV_SEND_SIGNALED;
-    if (ibv_modify_qp(link.connection->qp, &dead, IBV_QP_STATE) != 0 || !flush(link)) finish(link);
+    if (ibv_modify_qp(link.connection->qp, &dead, IBV_QP_STATE) == 0 && flush(link)) return;
+    chained_ = 0;  // or it would go with the next one's
+    finish(link);
 }
 
 /// Nothing comes from the device any more.

@@ -98,10 +98,13 @@ bool Rail::take_receive(const ibv_wc& completion, Batch& batch) noexcept {
     found_room();
     const bool frame = (immediate & credit_only) == 0;
     if (frame) ++link->held;
-    if (link->credits > link_credits || link->held > link_credits || (completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
+    // A write with an immediate value takes a buffer, too, but leaves nothing in it, however long it says that it is.
+    const bool whole = completion.opcode == IBV_WC_RECV && completion.byte_len <= frame_bytes;
+    if (!whole || link->credits > link_credits || link->held > link_credits ||
+        (completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
         receive_slabs_.give(slab);
         post_receives();
-        end(*link, "it sent frames that it had no credits for");
+        end(*link, whole ? "it sent frames that it had no credits for" : "it sent what is no frame");
         return true;
     }
     if (!frame) {
