@@ -12,7 +12,7 @@ using rails::FrameType;
 
 std::optional<Handle> BulkIn::open(const Place& place) {
     Transfer& transfer = transfers_.take();
-    transfer.closed = false;
+    transfer.closed = transfer.incomplete = false;
     transfer.place = place;
     transfer.received = 0;
     std::byte* start = place.pieces.front().data;
@@ -63,7 +63,7 @@ void BulkIn::forget(Handle handle) noexcept {
     transfers_.give(*transfer);
 }
 
-bool BulkIn::on_fin(std::uint32_t peer, std::span<const std::byte> body) {
+bool BulkIn::on_fin(std::uint32_t peer, const FrameHeader& header, std::span<const std::byte> body) {
     const auto fin = parse_fin(body);
     if (!fin) return false;
     Transfer* transfer = transfers_.find(fin->receiver);
@@ -73,7 +73,8 @@ bool BulkIn::on_fin(std::uint32_t peer, std::span<const std::byte> body) {
         return false;
     }
     transfer->received += fin->bytes;
-    if (transfer->received == wanted) end(*transfer, transfer->closed ? ErrorCode::access_denied : ErrorCode::ok);
+    transfer->incomplete = transfer->incomplete || transfer->closed || (header.flags & rails::frame_flag::denied) != 0;
+    if (transfer->received == wanted) end(*transfer, transfer->incomplete ? ErrorCode::access_denied : ErrorCode::ok);
     return true;
 }
 

@@ -53,7 +53,7 @@ public:
     /// Ends a transfer of which nothing will come, without a word to its owner.
     void forget(Handle handle) noexcept;
 
-    [[nodiscard]] bool on_fin(std::uint32_t peer, std::span<const std::byte> body);
+    [[nodiscard]] bool on_fin(std::uint32_t peer, const rails::FrameHeader& header, std::span<const std::byte> body);
     void peer_gone(std::uint32_t peer, ErrorCode code);
 
 private:
@@ -63,6 +63,7 @@ private:
         bool used = false;
 
         bool closed = false;
+        bool incomplete = false;  // bytes were not put: it is closed, or they were denied
         Place place;
         std::uint64_t received = 0;
         std::vector<rails::RailManager::OpenRegion> regions;

@@ -15,7 +15,7 @@ BulkOut::Transfer& BulkOut::begin(const Source& source) {
     if (flows_[source.peer] == nullptr) flows_[source.peer] = std::make_unique<Flow>();
     ++flows_[source.peer]->transfers;
     Transfer& transfer = transfers_.take();
-    transfer.cleared = false;
+    transfer.cleared = transfer.denied = false;
     transfer.code = ErrorCode::ok;
     transfer.source = source;
     transfer.under_way = 0;
@@ -133,10 +133,15 @@ Frame* BulkOut::cut(Transfer& transfer, Share& share, std::uint64_t most) {
     }
     write_fin(frame->data() + FrameHeader::size, {transfer.receiver, share.begin, bytes});
     frame->bytes = FrameHeader::size + FinBody::size;
-    frame->payload = static_cast<std::uint32_t>(bytes);
-    frame->aux = frame->payload;
+    if (transfer.denied) {
+        frame->piece_count = 0;
+        frame->flags = rails::frame_flag::denied;
+    } else {
+        frame->payload = static_cast<std::uint32_t>(bytes);
+        frame->aux = frame->payload;
+    }
     share.begin += bytes;
-    if (share.begin == share.end) frame->flags = rails::frame_flag::ack_now;
+    if (share.begin == share.end) frame->flags |= rails::frame_flag::ack_now;
     transfer.unplanned -= bytes;
     ++transfer.under_way;
     return frame;
@@ -153,6 +158,10 @@ void BulkOut::released(const Frame& frame) {
     --transfer->under_way;
     transfer->rails |= std::uint64_t{1} << frame.rail;
     if (transfer->unplanned == 0 && transfer->under_way == 0) end(*transfer, transfer->code);
+}
+
+void BulkOut::denied(std::uint64_t token) noexcept {
+    if (Transfer* transfer = of_token(token); transfer != nullptr) transfer->denied = true;
 }
 
 void BulkOut::link_lost(std::uint32_t peer, std::uint32_t rail) noexcept {

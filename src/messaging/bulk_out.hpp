@@ -58,6 +58,7 @@ public:
                                      std::uint64_t most);
     [[nodiscard]] std::uint64_t left(std::uint32_t peer, std::uint8_t remote_rail) noexcept;
     void released(const rails::Frame& frame);
+    void denied(std::uint64_t token) noexcept;
     void link_lost(std::uint32_t peer, std::uint32_t rail) noexcept;
     void peer_gone(std::uint32_t peer, ErrorCode code);
 
@@ -78,6 +79,7 @@ private:
         bool used = false;
 
         bool cleared = false;
+        bool denied = false;             // its puts are not allowed (any more)
         ErrorCode code = ErrorCode::ok;  // how it ends
         Source source;
         Handle receiver;

@@ -222,7 +222,7 @@ bool Engine::on_frame(std::uint32_t peer, const rails::FrameHeader& header, std:
         case rails::FrameType::rts: return receiver_.on_rts(peer, body, now_);
         case rails::FrameType::cts: return bulk_out_.on_cts(peer, body, now_);
         case rails::FrameType::fin:
-            if (!bulk_in_.on_fin(peer, body)) return false;
+            if (!bulk_in_.on_fin(peer, header, body)) return false;
             origin_.resume(peer, now_);  // a get that ends makes room for others
             return true;
         case rails::FrameType::put: return target_.on_put(peer, body);

@@ -118,6 +118,7 @@ private:
     rails::Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                             std::uint64_t most) override;
     std::uint64_t bulk_left(std::uint32_t peer, std::uint8_t remote_rail) override;
+    void on_put_denied(std::uint64_t token) override { bulk_out_.denied(token); }
     void on_link_lost(std::uint32_t peer, std::uint32_t rail) override;
     void on_peer_gone(std::uint32_t peer, ErrorCode code) override;
     void on_address_wanted(std::uint32_t peer) override;

@@ -214,7 +214,7 @@ void Origin::bulk_sent(std::uint64_t index, ErrorCode code, std::uint64_t) {
 }
 
 void Origin::bulk_received(std::uint64_t index, ErrorCode code) {
-    if (code == ErrorCode::ok) end(accesses_.at(static_cast<std::uint32_t>(index)), code);  // else peer_gone follows
+    end(accesses_.at(static_cast<std::uint32_t>(index)), code);
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------

@@ -50,7 +50,8 @@ enum class FrameType : std::uint8_t {
 namespace frame_flag {
 inline constexpr std::uint8_t ordered = 1;  // delivered in `order`
 inline constexpr std::uint8_t ack_now = 2;  // the sender waits for this acknowledgement
-inline constexpr std::uint8_t all = ordered | ack_now;
+inline constexpr std::uint8_t denied = 4;   // fin: its put was not allowed, and is not there
+inline constexpr std::uint8_t all = ordered | ack_now | denied;
 }  // namespace frame_flag
 
 struct FrameHeader {
@@ -80,6 +81,9 @@ inline void stamp_header(std::byte* to, std::uint32_t ack, std::uint32_t consume
     base::store(to + 8, ack);
     base::store(to + 12, consumed);
 }
+
+/// For a frame whose flags change after it has been numbered.
+inline void stamp_flags(std::byte* to, std::uint8_t flags) noexcept { to[1] = static_cast<std::byte>(flags); }
 
 /// Where bulk of one message may be put: the receiver's region, by the receiver's rail.
 struct BulkTarget {
@@ -118,6 +122,7 @@ struct Frame {
     bool charged = false;         // it counts as being on its link
     bool alone = false;           // nothing was on its link when it was handed over, nor of others on its rail
     bool again = false;           // the link that it went to first died
+    bool denied = false;          // its put is not allowed: what follows goes without
     std::uint8_t rail = 0;        // of the link that it went to
     std::uint32_t predicted = 0;  // its delivery after `sent`, in ns, at most 4 s; 0: it is not one of those compared
     std::uint64_t token = 0;      // the owner's; not 0: the owner is told when the frame is released

@@ -53,6 +53,9 @@ public:
                                            std::uint64_t most) = 0;
     /// Bytes of bulk for the peer that have not been taken yet and that could go to its rail `remote_rail`.
     [[nodiscard]] virtual std::uint64_t bulk_left(std::uint32_t peer, std::uint8_t remote_rail) = 0;
+    /// The peer does not allow puts of the transfer whose frames have this token: what is left of it goes without, as fins
+    /// that say so.
+    virtual void on_put_denied(std::uint64_t token) = 0;
     /// The peer has one link less; bulk planned for that rail needs another.
     virtual void on_link_lost(std::uint32_t peer, std::uint32_t rail) = 0;
     /// Nothing more comes of the session with the peer: it has said goodbye, or (a second time then) its session is over.
@@ -245,6 +248,9 @@ private:
     void account_posted(Link& link, std::size_t works);
     void reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now);
     void release_if_free(std::uint32_t peer, Frame& frame);
+    void deny_puts(std::uint32_t peer, Frame& frame);
+    static void drop_put(Frame& frame) noexcept;
+    void drop_put(Link& link, Frame& frame);
     void send_ack(Conversation& talk, base::Nanoseconds now);
     void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due);
     void run_acks(base::Nanoseconds now);

@@ -211,6 +211,7 @@ bool RailManager::post_outbox(Link& link) {
         const auto most = link.refused ? 2 : batch;  // try the door before lining up a crowd
         for (Frame* frame = link.outbox.front(); frame != nullptr && count + 2 <= most; frame = frame->next) {
             const auto cookie = reinterpret_cast<std::uint64_t>(frame);
+            if (frame->denied && frame->posted == 0 && frame->piece_count > 0) drop_put(link, *frame);
             if (frame->posted == 0 && frame->piece_count > 0) {
                 works_[count++] = {.op = Op::put,
                                    .link = link.id,
@@ -238,6 +239,16 @@ bool RailManager::post_outbox(Link& link) {
     return true;
 }
 
+void RailManager::drop_put(Link& link, Frame& frame) {
+    const bool charged = frame.charged;
+    uncharge(frame);
+    link.queued_bytes -= frame.wire_bytes();
+    --link.bulk;
+    drop_put(frame);
+    link.queued_bytes += frame.wire_bytes();
+    if (charged) charge(link, frame, now_);
+}
+
 void RailManager::account_posted(Link& link, std::size_t works) {
     while (works > 0) {
         Frame* frame = link.outbox.front();
@@ -260,12 +271,31 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
     auto& frame = *reinterpret_cast<Frame*>(event.cookie);  // NOLINT: a cookie is what post_outbox made of a frame
     --frame.undone;
     if (link == nullptr) return;
+    if (event.status == transports::WorkStatus::access_denied) deny_puts(link->peer, frame);
     if (frame.undone > 0 || frame.queued) return;
     link->queued_bytes -= frame.wire_bytes();
     const bool bulk = frame.piece_count > 0;
     if (bulk) --link->bulk;
     release_if_free(link->peer, frame);
     if (bulk && link->state == LinkState::live) feed_bulk(*link, now);
+}
+
+/// The rail says that the peer no longer allows this put. Neither it nor others of its transfer are tried again: on fabrics
+/// where such a put ends its link each would cost another one.
+void RailManager::deny_puts(std::uint32_t peer, Frame& frame) {
+    const auto token = frame.token;
+    if (frame.piece_count == 0 || frame.acked) return;
+    const auto deny = [&](Frame& other) { other.denied = other.denied || other.token == token; };
+    if (auto* talk = peers_[peer].talk.get(); talk != nullptr) talk->session.for_each_unacknowledged(deny);
+    upper_.on_put_denied(token);
+}
+
+/// Of a frame that is on no link, or in its outbox.
+void RailManager::drop_put(Frame& frame) noexcept {
+    frame.piece_count = 0;
+    frame.payload = 0;
+    frame.flags |= frame_flag::denied;
+    stamp_flags(frame.data(), frame.flags);
 }
 
 void RailManager::release_if_free(std::uint32_t peer, Frame& frame) {
@@ -291,6 +321,7 @@ void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nan
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (frame.link != lost_slot || frame.queued || frame.undone > 0) return;
         uncharge(frame);
+        if (frame.denied && frame.piece_count > 0) drop_put(frame);
         frame.again = frame.again || lost_slot != no_link;
         frame.predicted = 0;
         route(peer, *known.talk, &frame, now);

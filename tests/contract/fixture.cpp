@@ -119,6 +119,12 @@ sim::RailOptions confirmed() {
     return options;
 }
 
+/// Ends links for puts that are not allowed, as RDMA devices do.
+sim::RailOptions strict() {
+    return {
+        .timing = sim::simple_timing(1000, 100, 100, 50, 0.1), .done_is_delivered = true, .bad_put_ends_link = true};
+}
+
 }  // namespace
 
 std::vector<FixtureMaker> plain_fixtures() {
@@ -130,6 +136,7 @@ std::vector<FixtureMaker> plain_fixtures() {
         {"sim instant", [](std::uint64_t seed) { return simulated(seed, instant()); }},
         {"sim unordered", [](std::uint64_t seed) { return simulated(seed, unordered()); }},
         {"sim confirmed", [](std::uint64_t seed) { return simulated(seed, confirmed()); }},
+        {"sim strict", [](std::uint64_t seed) { return simulated(seed, strict()); }},
     };
     if (is_built_in("tcp")) made.push_back({"tcp", [](std::uint64_t) { return built_in("tcp", "lo", 2); }});
     if (has_rdma()) made.push_back({"verbs", [](std::uint64_t) { return over_rdma(); }});

@@ -1,5 +1,6 @@
 // One-sided operations while links die: whatever dies, at whatever moment, each takes effect exactly once.
 #include <numeric>
+#include <optional>
 
 #include "engine/sim_pair.hpp"
 
@@ -170,4 +171,53 @@ TEST_CASE("one-sided-failover: memory goes though who reads it stands still", "[
     std::optional<Status> status;
     pair.until([&] { return (status = pair.a->test(get)).has_value(); });
     CHECK(!status->ok());
+}
+
+TEST_CASE("one-sided-failover: rails that end links for a put that is no longer allowed", "[engine]") {
+    const int rails = GENERATE(1, 2);
+    const bool with_answer = GENERATE(false, true);
+    test::SimHosts hosts;
+    for (int i = 0; i < rails; ++i) {
+        const auto timing = transports::sim::simple_timing(2000 + 30000 * i, 300, 300, 400, i == 0 ? 1.0 : 4.0);
+        for (const char* host : {"a", "b"}) {
+            hosts.fabric.add_rail(host, {.device = "eth" + std::to_string(i),
+                                         .network = "net" + std::to_string(i),
+                                         .timing = timing,
+                                         .done_is_delivered = true,
+                                         .bad_put_ends_link = true});
+        }
+    }
+    const auto a = hosts.start("a", "vft");
+    const auto b = hosts.start("b", "vft");
+    const auto to_b = a->add_peer(b->address());
+    const auto to_a = b->add_peer(a->address());
+    std::vector<std::byte> memory(20'000'000);
+    std::optional region(b->register_memory(memory, Rights::read_write));
+    const auto data = pattern(memory.size());
+    const ConstBuffer out(data);
+    const RemotePlace place{region->key(), 0};
+    auto put = a->iput(to_b, place, {&out, 1}, {.end = with_answer ? PutEnd::remote : PutEnd::local}, nullptr);
+    const auto under_way = [&] {
+        std::uint64_t bytes = 0;
+        for (const auto& rail : a->traffic()) bytes += rail.sent_bytes;
+        return bytes > 1'000'000;
+    };
+    hosts.until({a.get(), b.get()}, under_way);
+    region.reset();
+    std::ranges::fill(memory, std::byte{0xaa});
+    std::optional<Status> status;
+    hosts.until({a.get(), b.get()}, [&] { return (status = a->test(put)).has_value(); });
+    auto flush = a->iflush(to_b, nullptr);
+    std::optional<Status> flushed;
+    hosts.until({a.get(), b.get()}, [&] { return (flushed = a->test(flush)).has_value(); });
+    if (with_answer) {
+        CHECK(status->code == ErrorCode::access_denied);
+    } else {
+        CHECK(!(status->ok() && flushed->ok()));
+    }
+    CHECK(std::ranges::all_of(memory, [](std::byte byte) { return byte == std::byte{0xaa}; }));
+    std::uint64_t lost = 0;
+    for (const auto& rail : a->traffic()) lost += rail.links_lost;
+    CHECK(lost <= 4);  // not one for each piece
+    hosts.deliver(*a, to_b, *b, to_a, 100'000);
 }

@@ -64,6 +64,7 @@ private:
     void on_sendable(std::uint32_t) override {}
     rails::Frame* next_bulk(std::uint32_t, std::uint32_t, std::uint8_t, std::uint64_t) override { return nullptr; }
     std::uint64_t bulk_left(std::uint32_t, std::uint8_t) override { return 0; }
+    void on_put_denied(std::uint64_t) override {}
     void on_link_lost(std::uint32_t, std::uint32_t) override {}
     void on_peer_gone(std::uint32_t, ErrorCode) override {}
     void on_address_wanted(std::uint32_t) override {}

@@ -15,7 +15,9 @@ void SimRail::arrive(FlightNumber number) {
     if (link == nullptr || link->silent) return core_.land(number);
     switch (flight.kind) {
         case FlightKind::refused: return end_link(id, "refused by the other side", number);
-        case FlightKind::frame: acknowledge(flight); return push({.kind = EventKind::received, .link = id}, number);
+        case FlightKind::frame:
+            acknowledge(flight, WorkStatus::ok);
+            return push({.kind = EventKind::received, .link = id}, number);
         case FlightKind::put: arrive_put(number); break;
         case FlightKind::get: arrive_get(number); break;
         case FlightKind::get_reply:
@@ -61,18 +63,28 @@ void SimRail::arrive_put(FlightNumber number) {
         if (flight.notify) push({.kind = EventKind::notified, .immediate = flight.immediate, .link = flight.to.link});
     } else {
         ++core_.device(device_).counters.discarded;
+        if (traits_.bad_put_ends_link) return refuse_put(flight);
     }
-    acknowledge(flight);
+    acknowledge(flight, WorkStatus::ok);
+}
+
+/// As an RDMA device does.
+void SimRail::refuse_put(const Flight& flight) {
+    const auto id = flight.to.link;
+    acknowledge(flight, WorkStatus::access_denied);
+    say_goodbye(id, *links_.find(id), "a put to where none is allowed");
+    end_link(id, "the other side put where it must not");
 }
 
 /// Tells a sender that waits for it that its bytes are here.
-void SimRail::acknowledge(const Flight& flight) {
+void SimRail::acknowledge(const Flight& flight, WorkStatus status) {
     if (!core_.device(flight.from.device).options.done_is_delivered) return;
     auto& link = *links_.find(flight.to.link);
     const auto& timing = core_.device(device_).timing(flight.from.device);
     const auto wait = flight.wait;
     const auto number = core_.new_flight(FlightKind::ack, flight.to, flight.from);
     core_.flight(number).wait = wait;
+    core_.flight(number).status = status;
     const auto due = std::max(core_.ticks() + to_ticks(timing.range(1).L), link.floor);
     link.latest = std::max(link.latest, due);
     core_.launch(number, due);

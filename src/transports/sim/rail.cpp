@@ -50,6 +50,7 @@ RailTraits traits_of(const Device& device) {
     traits.notify = options.notify;
     traits.ordered = options.ordered;
     traits.done_is_delivered = options.done_is_delivered;
+    traits.bad_put_ends_link = options.bad_put_ends_link;
     traits.numa_node = options.numa_node;
     traits.speed_bps = options.speed_bps;
     return traits;

@@ -107,7 +107,8 @@ private:
     void arrive_put(FlightNumber number);
     void arrive_get(FlightNumber number);
     void arrive_answer(FlightNumber number);
-    void acknowledge(const Flight& flight);
+    void refuse_put(const Flight& flight);
+    void acknowledge(const Flight& flight, WorkStatus status);
 
     [[nodiscard]] End own_end(LinkId link) const noexcept;
     void say_goodbye(LinkId id, const Link& link, std::string_view cause);
