@@ -21,25 +21,30 @@ os.environ.setdefault("RAILMUX_PROBE", "shared")  # what earlier runs on other r
 
 def on(side, command, **how):
     core = "0" if side == "A" else "1"
-    return subprocess.Popen(["taskset", "-c", core, *rig, "exec", side, *map(str, command)], stdout=subprocess.PIPE,
-                            stderr=subprocess.DEVNULL, text=True, **how)
+    how = {"stderr": subprocess.DEVNULL, **how}
+    return subprocess.Popen(["taskset", "-c", core, *rig, "exec", side, *map(str, command)], stdout=subprocess.PIPE, text=True,
+                            **how)
 
 
-def pair(server, client, limit=120, meanwhile=None):
-    """Runs both sides; what the client printed, as JSON. `meanwhile` is called while they run."""
+def pair(server, client, limit=120, meanwhile=None, report=None):
+    """Runs both sides; what the client printed, as JSON. `meanwhile` is called while they run. The client's report
+    (RAILMUX_REPORT) is appended to the list `report`."""
     global port
     port = 7000 + (port + 1) % 900
     here = on("B", [s.format(port=port) if isinstance(s, str) else s for s in server])
-    there = on("A", [c.format(port=port) if isinstance(c, str) else c for c in client])
+    how = {} if report is None else {"stderr": subprocess.PIPE, "env": {**os.environ, "RAILMUX_REPORT": "1"}}
+    there = on("A", [c.format(port=port) if isinstance(c, str) else c for c in client], **how)
     try:
         if meanwhile is not None:
             meanwhile()
-        out, _ = there.communicate(timeout=limit)
+        out, told = there.communicate(timeout=limit)
         here.communicate(timeout=20)
     except subprocess.TimeoutExpired:
         there.kill()
         here.kill()
         raise SystemExit(f"no end within {limit} s: {' '.join(map(str, client))}")
+    if report is not None:
+        report.append(told)
     return json.loads(out)
 
 
@@ -49,10 +54,10 @@ def raw_run(mode, size, iterations, rails=1):
     return pair([raw, "--listen", "{port}", rails], [raw, "--connect", places, mode, size, iterations])
 
 
-def railmux_run(tool, size, iterations, *more, meanwhile=None):
+def railmux_run(tool, size, iterations, *more, **how):
     result = pair([railmux, tool, "--listen", "{port}"],
                   [railmux, tool, "--connect", "10.77.0.2:{port}", "--sizes", size, "--iterations", iterations, "--json",
-                   *more], meanwhile=meanwhile)
+                   *more], **how)
     return result["results"][0]
 
 

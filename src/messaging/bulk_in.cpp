@@ -24,15 +24,15 @@ std::optional<Handle> BulkIn::open(const Place& place) {
             return std::nullopt;
         }
     }
-    rails_.open_regions({start, place.bytes}, transfer.regions);
+    if (!rails_.open_regions(place.peer, {start, place.bytes}, transfer.regions)) {
+        forget(handle_of(transfer));
+        return std::nullopt;
+    }
     keys_.clear();
     for (const auto& open : transfer.regions) {
         keys_.push_back({static_cast<std::uint8_t>(open.rail), open.region.key});
     }
-    const auto handle = handle_of(transfer);
-    if (!keys_.empty()) return handle;
-    forget(handle);
-    return std::nullopt;
+    return handle_of(transfer);
 }
 
 void BulkIn::answer(std::uint32_t peer, Handle sender, std::optional<Handle> opened, std::uint64_t bytes,

@@ -40,7 +40,7 @@ public:
 
     explicit BulkIn(rails::RailManager& rails) : rails_(rails) {}
 
-    /// Opens the place to the peer. Nothing when no rail can.
+    /// Opens the place to the peer. Nothing when no rail that leads to it can.
     [[nodiscard]] std::optional<Handle> open(const Place& place);
     /// By which the peer reaches what was opened last.
     [[nodiscard]] std::span<const rails::BulkTarget::Key> keys() const noexcept { return keys_; }

@@ -149,18 +149,29 @@ void RailManager::plan_bulk(std::uint32_t peer, const BulkTarget& target, std::u
     }
 }
 
-void RailManager::open_regions(std::span<std::byte> memory, std::vector<OpenRegion>& regions) {
+bool RailManager::open_regions(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions) {
+    const auto reaches = [&, talk = peers_[peer].talk.get()](std::uint32_t rail) {
+        return talk != nullptr &&
+               std::ranges::any_of(talk->links, [&](auto slot) { return links_.at(slot).rail == rail; });
+    };
     regions.clear();
+    bool linked = false, open = false;
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         if (!rails_[rail].up) continue;
         auto region = rails_[rail].rail->add_region(memory, transports::Access::remote_write);
+        linked = linked || reaches(rail);
         if (region) {
             regions.push_back({rail, region.value()});
+            open = open || reaches(rail);
         } else {
             log_.warning("rail {}: {} bytes cannot be registered, so it carries none of this message: {}",
                          rails_[rail].traits().name, memory.size(), region.error().what());
         }
     }
+    // Without any link it will come over one that is made again.
+    if (open || (!linked && !regions.empty())) return true;
+    close_regions(regions);
+    return false;
 }
 
 void RailManager::close_regions(std::vector<OpenRegion>& regions) noexcept {

@@ -127,12 +127,13 @@ public:
     /// none does now.
     void plan_bulk(std::uint32_t peer, const BulkTarget& target, std::uint64_t bytes, base::Nanoseconds now,
                    std::vector<RailShare>& shares);
-    /// Opens `memory` to puts of peers over every rail that can; `regions` receives rail and region.
     struct OpenRegion {
         std::uint32_t rail = 0;
         transports::Region region;
     };
-    void open_regions(std::span<std::byte> memory, std::vector<OpenRegion>& regions);
+    /// Opens `memory` to the peer's puts over every rail that can, also those that have no link to it now: one of them may
+    /// be the last in the end. `regions` receives rail and region. False, and nothing is open, if nothing could come now.
+    [[nodiscard]] bool open_regions(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions);
     void close_regions(std::vector<OpenRegion>& regions) noexcept;
     /// Posts what waits in outboxes.
     void flush(base::Nanoseconds now);

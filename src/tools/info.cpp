@@ -18,7 +18,7 @@ constexpr auto info_help = R"(Shows each rail that a context would see here, usa
   railmux info
   railmux info --rails tcp:eth*,docker0     as it would be with this selection
   railmux info --all                        every rail that is off, and what would help
-  railmux info --config                     all parameters: type, unit, default, value, where the value comes from
+  railmux info --config                     all parameters: value, where it comes from, default, meaning
   railmux info --json                       for scripts
 
 See also `railmux models`: what earlier runs measured.)";

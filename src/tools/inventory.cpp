@@ -17,12 +17,28 @@ using Rows = std::vector<std::vector<std::string>>;
 // So many rails that are off for the same reason stand in one line.
 constexpr std::ptrdiff_t least_folded = 3;
 
+constexpr std::size_t meaning_width = 80;
+
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 void sort(model::Store::Content& content) {
     std::ranges::sort(content.models, [](const auto& a, const auto& b) {
         return a.entry.link != b.entry.link ? a.entry.link < b.entry.link : a.written > b.written;
     });
+}
+
+/// `text` in lines of at most `width` characters, but for words that are longer; at least one.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+    std::vector<std::string> lines;
+    while (text.size() > width) {
+        auto end = text.rfind(' ', width);
+        if (end == std::string_view::npos) end = text.find(' ');
+        if (end == std::string_view::npos) break;
+        lines.emplace_back(text.substr(0, end));
+        text.remove_prefix(end + 1);
+    }
+    lines.emplace_back(text);
+    return lines;
 }
 
 std::string age_text(base::Nanoseconds age) {
@@ -149,12 +165,13 @@ nlohmann::ordered_json models_json(model::Store::Content content, base::Nanoseco
 }
 
 std::string parameters_table(std::span<const Parameter> parameters) {
-    Rows rows{{"parameter", "type", "unit", "default", "value", "from", "variable", "meaning"}};
+    Rows rows{{"parameter", "value", "from", "default", "meaning"}};
     for (const auto& p : parameters) {
-        rows.push_back({p.name, p.type, or_dash(p.unit), or_dash(p.default_value), or_dash(p.value), p.source,
-                        p.variable, p.help});
+        auto meaning = wrapped(p.help, meaning_width);
+        rows.push_back({p.name, or_dash(p.value), p.source, or_dash(p.default_value), meaning.front()});
+        for (std::size_t i = 1; i < meaning.size(); ++i) rows.push_back({"", "", "", "", meaning[i]});
     }
-    return aligned(rows);
+    return "# each is a variable, too: eager.max is RAILMUX_EAGER_MAX\n" + aligned(rows);
 }
 
 nlohmann::ordered_json parameters_json(std::span<const Parameter> parameters) {

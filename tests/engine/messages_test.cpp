@@ -3,6 +3,7 @@
 #include <random>
 
 #include "engine/pair.hpp"
+#include "engine/sim_pair.hpp"
 
 using namespace railmux;
 using test::Pair;
@@ -196,6 +197,29 @@ TEST_CASE("a process sends to itself", "[engine]") {
         CHECK(context.wait(receive).ok());
         CHECK(context.wait(send).ok());
         CHECK(got == data);
+    }
+}
+
+TEST_CASE("a message that no rail to its sender can place fails, though rails to others could", "[engine]") {
+    test::SimHosts hosts;
+    hosts.fabric.add_rail("a", {.device = "eth0", .network = "net0"});
+    hosts.fabric.add_rail("b", {.device = "eth0", .network = "net0", .max_region = 100'000});
+    hosts.fabric.add_rail("b", {.device = "eth1", .network = "elsewhere"});
+    const auto a = hosts.start("a", "vft");
+    const auto b = hosts.start("b", "vft");
+    const auto to_b = a->add_peer(b->address());
+    const auto to_a = b->add_peer(a->address());
+    for (const std::size_t bytes : {100'000, 100'001}) {
+        const auto data = pattern(bytes);
+        std::vector<std::byte> room(bytes);
+        const ConstBuffer out(data);
+        const MutableBuffer in(room);
+        auto sent = a->isend(to_b, 1, {&out, 1}, nullptr);
+        auto received = b->irecv(to_a, 1, {&in, 1}, nullptr);
+        std::optional<Status> status;
+        hosts.until({a.get(), b.get()}, [&] { return (status = b->test(received)).has_value(); });
+        CHECK(status->code == (bytes == 100'000 ? ErrorCode::ok : ErrorCode::out_of_memory));
+        hosts.until({a.get(), b.get()}, [&] { return a->test(sent).has_value(); });
     }
 }
 

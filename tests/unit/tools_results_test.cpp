@@ -141,5 +141,12 @@ TEST_CASE("rails and parameters as text", "[tools]") {
 
     const auto parameters = railmux::Config().parameters();
     CHECK(parameters_json(parameters)["parameters"].size() == parameters.size());
-    CHECK(parameters_table(parameters).find("RAILMUX_EAGER_MAX") != std::string::npos);
+    std::istringstream table(parameters_table(parameters));
+    std::size_t named = 0, widest = 0;
+    for (std::string line; std::getline(table, line);) {
+        widest = std::max(widest, line.size());
+        named += line.starts_with(' ') || line.starts_with('#') || line.starts_with("parameter ") ? 0 : 1;
+    }
+    CHECK(named == parameters.size());
+    CHECK(widest <= 140);
 }

@@ -51,8 +51,8 @@ public:
         REQUIRE(::bind(socket_.get(), reinterpret_cast<sockaddr*>(&name), size) == 0);
         REQUIRE(::listen(socket_.get(), 1) == 0);
         REQUIRE(::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&name), &size) == 0);
-        tcp::Endpoint endpoint{.family = AF_INET, .prefix = 8, .port = ::ntohs(name.sin_port)};
-        std::memcpy(&endpoint.bytes, &name.sin_addr, sizeof name.sin_addr);
+        tcp::Endpoint endpoint{{.prefix = 8}, ::ntohs(name.sin_port)};
+        std::memcpy(&endpoint.at.bytes, &name.sin_addr, sizeof name.sin_addr);
         address_ = tcp::RailAddress{.host = base::host_identity(), .loopback = true, .endpoints = {endpoint}}.encode();
     }
     [[nodiscard]] const std::vector<std::byte>& address() const { return address_; }

@@ -7,11 +7,12 @@
 #include "transports/verbs/address.hpp"
 
 using namespace railmux::transports::verbs;
+using railmux::base::IpAddress;
 
 namespace {
 
-PortAddress port(const char* text, std::uint8_t prefix) {
-    PortAddress made{.prefix = prefix};
+IpAddress port(const char* text, std::uint8_t prefix) {
+    IpAddress made{.prefix = prefix};
     if (::inet_pton(AF_INET, text, &made.bytes) == 1) return made;
     made.family = AF_INET6;
     REQUIRE(::inet_pton(AF_INET6, text, &made.bytes) == 1);
@@ -51,12 +52,4 @@ TEST_CASE("a malformed verbs address is refused", "[transports]") {
         changed[place] = std::byte{value};
         CHECK_FALSE(RailAddress::parse(changed));
     }
-}
-
-TEST_CASE("verbs addresses of one network are told from others", "[transports]") {
-    CHECK(port("10.77.0.1", 24).same_network(port("10.77.0.200", 16)));
-    CHECK_FALSE(port("10.77.0.1", 24).same_network(port("10.77.1.1", 24)));
-    CHECK_FALSE(port("10.77.0.1", 24).same_network(port("fd77::1", 64)));
-    CHECK(port("fd77::1", 64).same_network(port("fd77::2:1", 64)));
-    CHECK(port("10.77.3.9", 20).network() == "10.77.0.0/20");
 }

@@ -49,7 +49,8 @@ struct RailOptions {
     std::uint32_t max_hello = 1024;
     std::uint32_t max_reply = 1024;
     std::uint64_t max_put = 1 << 20;
-    std::uint32_t max_segments = 8;  // at most 8
+    std::uint64_t max_region = ~std::uint64_t{0};  // as if no more memory could be locked
+    std::uint32_t max_segments = 8;                // at most 8
     std::uint32_t tx_depth = 64;
     std::uint64_t speed_bps = 0;
     int numa_node = -1;

@@ -190,6 +190,9 @@ void SimRail::end_link(LinkId id, std::string text, FlightNumber reply) {
 // --- Regions and events ----------------------------------------------------------------------------------------------
 
 base::Result<Region> SimRail::add_region(std::span<std::byte> memory, Access access) {
+    if (memory.size() > core_.device(device_).options.max_region) {
+        return Error(ErrorCode::out_of_memory, "a region is too large", "raise RailOptions::max_region");
+    }
     return regions_.add(memory, access);
 }
 

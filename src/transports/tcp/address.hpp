@@ -4,7 +4,6 @@
 // Lifetime: values.
 #pragma once
 
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cstdint>
@@ -13,19 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "base/ip_address.hpp"
+
 namespace railmux::transports::tcp {
 
 struct Endpoint {
-    int family = AF_INET;
-    std::uint8_t prefix = 0;
+    base::IpAddress at;
     std::uint16_t port = 0;
-    in6_addr bytes{};  // IPv4 in the first four
 
-    [[nodiscard]] std::string host() const;     // "10.77.0.1", "fd77::1"
-    [[nodiscard]] std::string text() const;     // "10.77.0.1:5000", "[fd77::1]:5000"
-    [[nodiscard]] std::string network() const;  // "10.77.0.0/24"
-    [[nodiscard]] in6_addr network_bytes() const noexcept;
-    [[nodiscard]] socklen_t to_sockaddr(sockaddr_storage& storage) const noexcept;
+    [[nodiscard]] std::string text() const;  // "10.77.0.1:5000", "[fd77::1]:5000"
     [[nodiscard]] static Endpoint from_sockaddr(const sockaddr_storage& storage) noexcept;
 };
 
@@ -39,8 +34,5 @@ struct RailAddress {
     /// Nothing when malformed.
     [[nodiscard]] static std::optional<RailAddress> parse(std::span<const std::byte> bytes);
 };
-
-/// Whether both are of one family and agree in the first `prefix` bits.
-[[nodiscard]] bool same_subnet(const Endpoint& a, const Endpoint& b, std::uint8_t prefix) noexcept;
 
 }  // namespace railmux::transports::tcp

@@ -36,7 +36,7 @@ LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::by
     if (!socket) return refuse_to_connect(socket.error().what());
     Link& link = new_link(std::move(socket.value()), LinkPhase::connecting);
     link.same_host = remote->host == address_.host;
-    link.label = path.from.host() + " - " + path.to.text();
+    link.label = path.from.at.text() + " - " + path.to.text();
     link.setup->to = path.to;
     link.setup->outgoing.assign(hello.begin(), hello.end());
     watch(link, true);
@@ -159,7 +159,7 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     if (link == nullptr || link->phase != LinkPhase::requested) return;
     send_greeting(*link, GreetingKind::reply, reply.first(std::min<std::size_t>(reply.size(), Greeting::max_body)));
     if (link->phase != LinkPhase::requested) return;
-    link->same_host = stays_on_host(local_end(link->socket.get()), remote_end(link->socket.get()));
+    link->same_host = stays_on_host(local_end(link->socket.get()).at, remote_end(link->socket.get()).at);
     link->phase = LinkPhase::up;
     link->setup.reset();
     events_.tell({.kind = EventKind::link_up, .link = id});

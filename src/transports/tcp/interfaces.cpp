@@ -1,6 +1,5 @@
 #include "transports/tcp/interfaces.hpp"
 
-#include <arpa/inet.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
 #include <net/if.h>
@@ -9,7 +8,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -106,7 +104,7 @@ void add_address(std::map<int, RawLink>& links, const nlmsghdr& message) {
     const auto* info = body_of<ifaddrmsg>(message);
     const auto link = links.find(static_cast<int>(info->ifa_index));
     if (link == links.end() || (info->ifa_family != AF_INET && info->ifa_family != AF_INET6)) return;
-    InterfaceAddress address{.family = info->ifa_family, .prefix = info->ifa_prefixlen};
+    InterfaceAddress address{{.family = info->ifa_family, .prefix = info->ifa_prefixlen}};
     std::uint32_t flags = info->ifa_flags;
     address.link_local = info->ifa_family == AF_INET6 && info->ifa_scope == RT_SCOPE_LINK;
     bool local_seen = false;
@@ -115,21 +113,15 @@ void add_address(std::map<int, RawLink>& links, const nlmsghdr& message) {
         // On a point-to-point link IFA_ADDRESS is the other end; IFA_LOCAL, where it is given, is ours.
         if (type != IFA_LOCAL && (type != IFA_ADDRESS || local_seen)) return;
         local_seen = type == IFA_LOCAL;
-        std::memcpy(&address.bytes, bytes.data(), std::min(sizeof address.bytes, bytes.size()));
+        std::memcpy(&address.at.bytes, bytes.data(), std::min(sizeof address.at.bytes, bytes.size()));
     });
     address.tentative =
         (flags & IFA_F_DADFAILED) != 0 || (flags & (IFA_F_TENTATIVE | IFA_F_OPTIMISTIC)) == IFA_F_TENTATIVE;
-    address.second_choice = address.family == AF_INET6 && (flags & (IFA_F_TEMPORARY | IFA_F_DEPRECATED)) != 0;
+    address.second_choice = address.at.family == AF_INET6 && (flags & (IFA_F_TEMPORARY | IFA_F_DEPRECATED)) != 0;
     link->second.interface.addresses.push_back(address);
 }
 
 }  // namespace
-
-std::string InterfaceAddress::text() const {
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    ::inet_ntop(family, &bytes, text.data(), text.size());
-    return text.data();
-}
 
 std::string Interface::doubt() const {
     if (kind == "bridge") return "bridge (of containers or virtual machines, usually)";

@@ -5,25 +5,21 @@
 // Lifetime: values.
 #pragma once
 
-#include <netinet/in.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/ip_address.hpp"
+
 namespace railmux::transports::tcp {
 
-/// An address of an interface, as 16 bytes: IPv4 in the first four.
 struct InterfaceAddress {
-    int family = AF_INET;
-    std::uint8_t prefix = 0;
-    in6_addr bytes{};
+    base::IpAddress at;
     bool link_local = false;
     bool tentative = false;      // IPv6: duplicates are still being looked for, or one was found; nobody can bind to it
     bool second_choice = false;  // IPv6: temporary, or soon to go
 
-    [[nodiscard]] std::string text() const;  // without the prefix
     [[nodiscard]] bool usable() const noexcept { return !link_local && !tentative; }
 };
 

@@ -25,7 +25,7 @@ std::string identity_of(const Interface& interface) {
     auto text = interface.kind;
     for (const auto& address : interface.addresses) {
         if (address.usable() && !address.second_choice)
-            text += " " + address.text() + "/" + std::to_string(address.prefix);
+            text += " " + address.at.text() + "/" + std::to_string(address.at.prefix);
     }
     return text;
 }

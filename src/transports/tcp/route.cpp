@@ -36,7 +36,7 @@ private:
 };
 
 /// Throws Error(system).
-Route find_route(const Endpoint& source, const Endpoint& to) {
+Route find_route(const base::IpAddress& source, const base::IpAddress& to) {
     const std::size_t size = to.family == AF_INET ? 4 : 16;
     RouteRequest request;
     request.header.nlmsg_type = RTM_GETROUTE;
@@ -64,12 +64,12 @@ std::string interface_name(int index) {
     return ::if_indextoname(static_cast<unsigned>(index), name.data()) != nullptr ? name.data() : "another interface";
 }
 
-std::string detour(const Endpoint& ours, const std::string& destination, const Route& route) {
-    return fmt::format("packets from {} to {} leave by {}", ours.host(), destination, interface_name(route.interface));
+std::string detour(const base::IpAddress& ours, const std::string& destination, const Route& route) {
+    return fmt::format("packets from {} to {} leave by {}", ours.text(), destination, interface_name(route.interface));
 }
 
-Reachability judge_route(const LocalEnd& here, const Endpoint& ours, const Endpoint& theirs) {
-    const bool near = same_subnet(ours, theirs, ours.prefix);
+Reachability judge_route(const LocalEnd& here, const base::IpAddress& ours, const base::IpAddress& theirs) {
+    const bool near = ours.same_network(theirs);
     Route route;
     try {
         route = find_route(ours, theirs);
@@ -80,25 +80,25 @@ Reachability judge_route(const LocalEnd& here, const Endpoint& ours, const Endpo
         if (near) return {Reach::direct, "same subnet " + ours.network()};
         return {Reach::routed, "a route over " + here.interface};
     }
-    if (route.interface == 0) return {Reach::never, fmt::format("no route from {} to {}", ours.host(), theirs.host())};
-    if (route.local) return {Reach::never, theirs.host() + " is an address of this host, too"};
-    auto why = detour(ours, theirs.host(), route);
+    if (route.interface == 0) return {Reach::never, fmt::format("no route from {} to {}", ours.text(), theirs.text())};
+    if (route.local) return {Reach::never, theirs.text() + " is an address of this host, too"};
+    auto why = detour(ours, theirs.text(), route);
     if (!near) return {Reach::never, std::move(why)};
     return {Reach::never, std::move(why), same_subnet_cure(ours, here.interface, here.interface_index)};
 }
 
 std::string families_of(const RailAddress& address) {
     bool v4 = false, v6 = false;
-    for (const auto& endpoint : address.endpoints) (endpoint.family == AF_INET ? v4 : v6) = true;
+    for (const auto& endpoint : address.endpoints) (endpoint.at.family == AF_INET ? v4 : v6) = true;
     return v4 && v6 ? "IPv4 and IPv6" : v4 ? "IPv4" : v6 ? "IPv6" : "none";
 }
 
-Reachability judge_pair(const LocalEnd& here, const RailAddress& there, const Endpoint& ours, const Endpoint& theirs) {
+Reachability judge_pair(const LocalEnd& here, const RailAddress& there, const base::IpAddress& ours,
+                        const base::IpAddress& theirs) {
     const bool same_host = here.address.host == there.host;
     if (here.address.loopback && there.loopback && same_host) {
         // Several loopback addresses stand for several networks: equal ones belong together.
-        if (same_subnet(ours, theirs, ours.family == AF_INET ? 32 : 128))
-            return {Reach::direct, "loopback of this host"};
+        if (ours.same_host(theirs)) return {Reach::direct, "loopback of this host"};
         return {Reach::routed, "another loopback address of this host"};
     }
     if (here.address.loopback || there.loopback) return {Reach::never, "loopback does not leave the host"};
@@ -112,8 +112,8 @@ Path best_path(const LocalEnd& here, const RailAddress& there) {
     Path best;
     for (const auto& ours : here.address.endpoints) {
         for (const auto& theirs : there.endpoints) {
-            if (ours.family != theirs.family) continue;
-            auto how = judge_pair(here, there, ours, theirs);
+            if (ours.at.family != theirs.at.family) continue;
+            auto how = judge_pair(here, there, ours.at, theirs.at);
             if (best.found && how.reach <= best.how.reach) continue;
             best = {std::move(how), true, ours, theirs};
         }
@@ -125,12 +125,11 @@ Path best_path(const LocalEnd& here, const RailAddress& there) {
     return best;
 }
 
-Reachability judge_subnet(const Endpoint& ours, const std::string& interface, int interface_index) {
+Reachability judge_subnet(const base::IpAddress& ours, const std::string& interface, int interface_index) {
     constexpr int tries = 16;  // the first ones may be the network's own, or this host's
-    const Endpoint first{.family = ours.family, .prefix = ours.prefix, .bytes = ours.network_bytes()};
-    auto theirs = first;
+    auto theirs = ours.masked();
     auto& last = theirs.bytes.s6_addr[ours.family == AF_INET ? 3 : 15];
-    for (int i = 0; i < tries && same_subnet(first, theirs, ours.prefix); ++i, ++last) {
+    for (int i = 0; i < tries && ours.same_network(theirs); ++i, ++last) {
         Route route;
         try {
             route = find_route(ours, theirs);
@@ -144,7 +143,7 @@ Reachability judge_subnet(const Endpoint& ours, const std::string& interface, in
     return {Reach::direct, "same subnet " + ours.network()};
 }
 
-bool stays_on_host(const Endpoint& from, const Endpoint& to) {
+bool stays_on_host(const base::IpAddress& from, const base::IpAddress& to) {
     try {
         return find_route(from, to).local;
     } catch (const Error&) {
@@ -152,11 +151,11 @@ bool stays_on_host(const Endpoint& from, const Endpoint& to) {
     }
 }
 
-std::string same_subnet_cure(const Endpoint& source, const std::string& interface, int interface_index) {
+std::string same_subnet_cure(const base::IpAddress& source, const std::string& interface, int interface_index) {
     const bool v4 = source.family == AF_INET;
     // Tables above 100 are nobody's; each interface has its own.
     return fmt::format("ip {0}rule add from {1} table {2}; ip {0}route add {3} dev {4} src {1} table {2}{5}",
-                       v4 ? "" : "-6 ", source.host(), 100 + interface_index, source.network(), interface,
+                       v4 ? "" : "-6 ", source.text(), 100 + interface_index, source.network(), interface,
                        v4 ? "; sysctl -w net.ipv4.conf.all.arp_ignore=1 net.ipv4.conf.all.arp_announce=2" : "");
 }
 

@@ -30,12 +30,13 @@ struct Path {
 
 /// Whether packets from an endpoint to its own subnet leave by its interface: direct, or never with the cure, because another
 /// interface in the same subnet takes them. Asks for addresses there that are not this host's; direct when there are none.
-[[nodiscard]] Reachability judge_subnet(const Endpoint& ours, const std::string& interface, int interface_index);
+[[nodiscard]] Reachability judge_subnet(const base::IpAddress& ours, const std::string& interface, int interface_index);
 
 /// Whether the kernel keeps packets between the two on this host.
-[[nodiscard]] bool stays_on_host(const Endpoint& from, const Endpoint& to);
+[[nodiscard]] bool stays_on_host(const base::IpAddress& from, const base::IpAddress& to);
 
 /// The commands after which packets from `source` leave by its own interface although another is in the same subnet.
-[[nodiscard]] std::string same_subnet_cure(const Endpoint& source, const std::string& interface, int interface_index);
+[[nodiscard]] std::string same_subnet_cure(const base::IpAddress& source, const std::string& interface,
+                                           int interface_index);
 
 }  // namespace railmux::transports::tcp

@@ -22,13 +22,13 @@ asio::io_context& context() {
 }
 
 tcp::endpoint to_asio(const Endpoint& endpoint) {
-    if (endpoint.family == AF_INET) {
+    if (endpoint.at.family == AF_INET) {
         asio::ip::address_v4::bytes_type bytes;
-        std::memcpy(bytes.data(), &endpoint.bytes, bytes.size());
+        std::memcpy(bytes.data(), &endpoint.at.bytes, bytes.size());
         return {asio::ip::address_v4(bytes), endpoint.port};
     }
     asio::ip::address_v6::bytes_type bytes;
-    std::memcpy(bytes.data(), &endpoint.bytes, bytes.size());
+    std::memcpy(bytes.data(), &endpoint.at.bytes, bytes.size());
     return {asio::ip::address_v6(bytes), endpoint.port};
 }
 
@@ -69,7 +69,7 @@ base::FileDescriptor try_listening(const Endpoint& endpoint, const SocketOptions
     tcp::acceptor acceptor(context());
     acceptor.open(where.protocol(), error);
     if (!error) acceptor.set_option(asio::socket_base::reuse_address(true), error);
-    if (!error && endpoint.family == AF_INET6) acceptor.set_option(asio::ip::v6_only(true), error);
+    if (!error && endpoint.at.family == AF_INET6) acceptor.set_option(asio::ip::v6_only(true), error);
     if (!error) apply(acceptor, options);  // accepted sockets inherit their buffers from here
     if (!error) acceptor.bind(where, error);
     if (!error) acceptor.listen(1024, error);
@@ -98,10 +98,10 @@ Listener listen_on(const Endpoint& endpoint, const SocketOptions& options) {
     if (error == asio::error::address_in_use) {
         throw Error(ErrorCode::address_in_use,
                     fmt::format("every port of {}-{} is in use on {}", options.ports.first, options.ports.last,
-                                endpoint.host()),
+                                endpoint.at.text()),
                     "widen tcp.ports (RAILMUX_TCP_PORTS), one port for each process of this host, or end who has them");
     }
-    throw Error(ErrorCode::system, fmt::format("cannot listen on {}: {}", endpoint.host(), error.message()));
+    throw Error(ErrorCode::system, fmt::format("cannot listen on {}: {}", endpoint.at.text(), error.message()));
 }
 
 base::Result<base::FileDescriptor> start_connect(const Endpoint& source, const Endpoint& to,

@@ -25,7 +25,7 @@ struct Device {
     [[nodiscard]] std::vector<std::string> names() const { return {std::string(prefix) + name, name}; }
     [[nodiscard]] std::vector<std::string> addresses() const {
         std::vector<std::string> texts;
-        for (const auto& a : interface.addresses) texts.push_back(fmt::format("{}/{}", a.text(), a.prefix));
+        for (const auto& a : interface.addresses) texts.push_back(fmt::format("{}/{}", a.at.text(), a.at.prefix));
         return texts;
     }
 };
@@ -36,8 +36,8 @@ std::vector<InterfaceAddress> loopback_aliases(const std::string& selector) {
     std::vector<InterfaceAddress> aliases;
     for (const auto item : base::split(selector, ',')) {
         const std::string text(base::trim(item));
-        InterfaceAddress address{.prefix = 8};
-        if (::inet_pton(AF_INET, text.c_str(), &address.bytes) != 1 || address.bytes.s6_addr[0] != 127) continue;
+        InterfaceAddress address{{.prefix = 8}};
+        if (::inet_pton(AF_INET, text.c_str(), &address.at.bytes) != 1 || address.at.bytes.s6_addr[0] != 127) continue;
         if (text != "127.0.0.1") aliases.push_back(address);  // that one is the interface itself
     }
     return aliases;
@@ -82,7 +82,7 @@ std::vector<Device> TcpTransport::devices() const {
         if (!all.back().interface.loopback) continue;
         const auto loopback = all.back().interface;
         for (const auto& alias : aliases_) {
-            all.push_back({alias.text(), loopback});
+            all.push_back({alias.at.text(), loopback});
             all.back().interface.addresses = {alias};
         }
     }
@@ -147,7 +147,7 @@ void TcpTransport::judge(const Device& device, RailInfo& info) const {
 /// who looks before that is told the same.
 void TcpTransport::foresee_merging(const Interface& interface, RailInfo& info) const {
     for (const auto& endpoint : endpoints_of(interface)) {
-        const auto judged = judge_subnet(endpoint, interface.name, interface.index);
+        const auto judged = judge_subnet(endpoint.at, interface.name, interface.index);
         if (judged.reach != Reach::never) continue;
         info.reason += (info.reason.empty() ? "to be merged with another: " : ", ") + judged.why;
         info.cure += (info.cure.empty() ? "" : "; ") + judged.cure;
@@ -160,7 +160,7 @@ void TcpTransport::refuse_unknown_names(const std::vector<Device>& devices) cons
     for (const auto& device : devices) {
         names.push_back(device.name);
         for (auto& text : device.names()) known.push_back(std::move(text));
-        for (const auto& address : device.interface.addresses) known.push_back(address.text());
+        for (const auto& address : device.interface.addresses) known.push_back(address.at.text());
     }
     const auto unknown = interfaces_.unmatched(known);
     if (unknown.empty()) return;
@@ -171,12 +171,12 @@ void TcpTransport::refuse_unknown_names(const std::vector<Device>& devices) cons
 }
 
 bool TcpTransport::allowed(const InterfaceAddress& address) const {
-    const bool family = families_ == "any" || families_ == (address.family == AF_INET ? "ipv4" : "ipv6");
+    const bool family = families_ == "any" || families_ == (address.at.family == AF_INET ? "ipv4" : "ipv6");
     return family && address.usable();
 }
 
 int TcpTransport::preference(const InterfaceAddress& address) const {
-    const std::array text{address.text()};
+    const std::array text{address.at.text()};
     const bool named = interfaces_.match({}, text) == Match::included_explicitly ||
                        rails_.match({}, text) == Match::included_explicitly;
     return (named ? 2 : 0) + (address.second_choice ? 0 : 1);
@@ -188,10 +188,10 @@ std::vector<Endpoint> TcpTransport::endpoints_of(const Interface& interface) con
     for (const int family : {AF_INET, AF_INET6}) {
         const InterfaceAddress* best = nullptr;
         for (const auto& address : interface.addresses) {
-            if (address.family != family || !allowed(address)) continue;
+            if (address.at.family != family || !allowed(address)) continue;
             if (best == nullptr || preference(address) > preference(*best)) best = &address;
         }
-        if (best != nullptr) endpoints.push_back({.family = family, .prefix = best->prefix, .bytes = best->bytes});
+        if (best != nullptr) endpoints.push_back({best->at});
     }
     return endpoints;
 }

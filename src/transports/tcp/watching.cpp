@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "transports/tcp/rail.hpp"
 #include "transports/tcp/route.hpp"
@@ -46,10 +45,9 @@ std::string Rail::interface_trouble() const {
     if (!found->up) return "interface " + interface_ + " was taken down";
     if (found->loopback) return {};  // all of 127.0.0.0/8 is local without being listed
     for (const auto& ours : address_.endpoints) {
-        const bool there = std::any_of(found->addresses.begin(), found->addresses.end(), [&](const auto& a) {
-            return a.family == ours.family && std::memcmp(&a.bytes, &ours.bytes, sizeof a.bytes) == 0;
-        });
-        if (!there) return fmt::format("interface {} lost its address {}", interface_, ours.host());
+        const bool there = std::any_of(found->addresses.begin(), found->addresses.end(),
+                                       [&](const auto& a) { return a.at.same_host(ours.at); });
+        if (!there) return fmt::format("interface {} lost its address {}", interface_, ours.at.text());
     }
     return {};
 }
@@ -71,7 +69,7 @@ void Rail::check_counters() {
     rail_down(
         fmt::format("by the counter of {}, this rail's bytes leave by another interface: merged with that one's rail; "
                     "to use both: {}",
-                    interface_, same_subnet_cure(address_.endpoints.front(), interface_, interface_index_)));
+                    interface_, same_subnet_cure(address_.endpoints.front().at, interface_, interface_index_)));
 }
 
 }  // namespace railmux::transports::tcp

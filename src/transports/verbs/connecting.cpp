@@ -46,14 +46,7 @@ rdma_conn_param parameters(std::span<const std::byte> data) {
 }
 
 std::string peer_of(rdma_cm_id* id) {
-    PortAddress address;
-    const auto* peer = rdma_get_peer_addr(id);
-    address.family = peer->sa_family;
-    if (peer->sa_family == AF_INET) {
-        std::memcpy(&address.bytes, &reinterpret_cast<const sockaddr_in*>(peer)->sin_addr, 4);
-    } else {
-        address.bytes = reinterpret_cast<const sockaddr_in6*>(peer)->sin6_addr;
-    }
+    const auto address = base::IpAddress::from_sockaddr(*rdma_get_peer_addr(id));
     return fmt::format("{}:{}", address.text(), ntohs(rdma_get_dst_port(id)));
 }
 

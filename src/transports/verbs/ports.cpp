@@ -22,7 +22,7 @@ namespace {
 /// An address that an interface of this host has.
 struct HostAddress {
     std::string interface;
-    PortAddress address;
+    base::IpAddress address;
 };
 
 std::uint8_t prefix_of(const sockaddr* mask, int family) {
@@ -42,15 +42,8 @@ std::vector<HostAddress> host_addresses() {
     const std::unique_ptr<ifaddrs, Destroy<::freeifaddrs>> owner(first);
     for (const auto* entry = first; entry != nullptr; entry = entry->ifa_next) {
         if (entry->ifa_addr == nullptr) continue;
-        HostAddress found{entry->ifa_name, {.family = entry->ifa_addr->sa_family}};
-        if (found.address.family == AF_INET) {
-            const auto& v4 = *reinterpret_cast<const sockaddr_in*>(entry->ifa_addr);
-            std::memcpy(&found.address.bytes, &v4.sin_addr, sizeof v4.sin_addr);
-        } else if (found.address.family == AF_INET6) {
-            found.address.bytes = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr)->sin6_addr;
-        } else {
-            continue;
-        }
+        if (entry->ifa_addr->sa_family != AF_INET && entry->ifa_addr->sa_family != AF_INET6) continue;
+        HostAddress found{entry->ifa_name, base::IpAddress::from_sockaddr(*entry->ifa_addr)};
         found.address.prefix = prefix_of(entry->ifa_netmask, found.address.family);
         all.push_back(std::move(found));
     }
@@ -64,8 +57,8 @@ std::string read_line(const std::string& path) {
 }
 
 /// The address that a GID of RoCE is made of.
-PortAddress address_of(const ibv_gid& gid) {
-    PortAddress address;
+base::IpAddress address_of(const ibv_gid& gid) {
+    base::IpAddress address;
     in6_addr bytes;
     std::memcpy(&bytes, gid.raw, sizeof bytes);
     if (IN6_IS_ADDR_V4MAPPED(&bytes)) {
@@ -77,7 +70,7 @@ PortAddress address_of(const ibv_gid& gid) {
     return address;
 }
 
-bool link_local(const PortAddress& address) {
+bool link_local(const base::IpAddress& address) {
     return address.family == AF_INET6 && IN6_IS_ADDR_LINKLOCAL(&address.bytes);
 }
 
@@ -106,8 +99,7 @@ std::vector<ibv_gid_entry> gids_of(ibv_context* device, std::uint32_t port) {
 
 void set_prefix(Port& port, const std::vector<HostAddress>& addresses) {
     for (const auto& [interface, address] : addresses) {
-        if (address.family != port.address.family ||
-            std::memcmp(&address.bytes, &port.address.bytes, sizeof address.bytes) != 0) {
+        if (!address.same_host(port.address)) {
             continue;
         }
         port.address.prefix = address.prefix;
@@ -234,8 +226,7 @@ bool still_has_gid(ibv_context* device, const Port& port) {
     const auto gids = gids_of(device, port.number);
     return std::ranges::any_of(gids, [&](const ibv_gid_entry& entry) {
         const auto address = address_of(entry.gid);
-        return entry.gid_type == IBV_GID_TYPE_ROCE_V2 && address.family == port.address.family &&
-               std::memcmp(&address.bytes, &port.address.bytes, sizeof address.bytes) == 0;
+        return entry.gid_type == IBV_GID_TYPE_ROCE_V2 && address.same_host(port.address);
     });
 }
 

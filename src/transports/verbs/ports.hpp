@@ -18,12 +18,12 @@ namespace railmux::transports::verbs {
 struct Port {
     std::string device;  // "mlx5_0"
     std::uint8_t number = 1;
-    std::string kind;       // "RoCE v2", "InfiniBand", "iWARP"
-    std::string interface;  // "eth1"
-    std::uint32_t gid = 0;  // index of the GID in use
-    PortAddress address;    // which it stands for
-    std::string choice;     // how that GID was chosen, for people
-    std::string obstacle;   // why the port cannot be used; empty if it can
+    std::string kind;         // "RoCE v2", "InfiniBand", "iWARP"
+    std::string interface;    // "eth1"
+    std::uint32_t gid = 0;    // index of the GID in use
+    base::IpAddress address;  // which it stands for
+    std::string choice;       // how that GID was chosen, for people
+    std::string obstacle;     // why the port cannot be used; empty if it can
     std::string cure;
     std::uint64_t speed_bps = 0;
     int numa_node = -1;
