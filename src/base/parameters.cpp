@@ -44,7 +44,7 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"eager.max", bytes, "B", "16K", "largest message sent along with its header", "", 0, 16 * kib},
     {"eager.window", bytes, "B", "1M", "eager bytes a peer may send ahead of its receiver", "", 4 * kib, gib},
     {"fragment.size", bytes, "B", "256K", "size of the pieces in which a large message is spread over rails",
-        "", 4 * kib, gib},
+        "", 4 * kib, mib},
     {"ack.delay", duration, "us", "100us", "how long an acknowledgement waits for data to ride on", "", 0, second},
 
     {"connect.timeout", duration, "s", "2s", "limit for connecting one pair of rails", "", millisecond, day_ns},

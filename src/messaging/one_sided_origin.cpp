@@ -43,31 +43,29 @@ void Origin::start(Access& access, base::Nanoseconds now) {
     ++flow.fences.back().open;
     access.fence = flow.first_fence + flow.fences.size() - 1;
     access.cost = access.large ? 1 : credit_of(access.kind == AccessKind::atomic ? 0 : access.bytes);
-    if (flow.waiting == nullptr && rails_.sendable(access.peer) && try_start(access, flow, now)) return;
     access.next = nullptr;
     (flow.waiting == nullptr ? flow.waiting : flow.last_waiting->next) = &access;
     flow.last_waiting = &access;
-    rails_.want(access.peer, now);  // does nothing while there are links
+    const auto peer = access.peer;
+    resume(peer, now);
+    if (flow.waiting != nullptr) rails_.want(peer, now);  // does nothing while there are links
 }
 
 void Origin::resume(std::uint32_t peer, base::Nanoseconds now) {
     if (!busy(peer)) return;
     auto& flow = *flows_[peer];
+    if (flow.resuming)
+        return;  // sending may make room and lead here again: what comes next must not overtake what is sent
+    flow.resuming = true;
     while (flow.waiting != nullptr && rails_.sendable(peer)) {
         Access& access = *flow.waiting;
-        flow.waiting = access.next;  // sending may make room and lead here again
-        if (try_start(access, flow, now)) continue;
-        flow.waiting = &access;
-        return;
+        if (flow.charged > 0 && flow.charged + access.cost > options_.window) break;
+        flow.waiting = access.next;
+        flow.charged += access.cost;
+        access.sent = true;
+        send(access, now);
     }
-}
-
-bool Origin::try_start(Access& access, Flow& flow, base::Nanoseconds now) {
-    if (flow.charged > 0 && flow.charged + access.cost > options_.window) return false;
-    flow.charged += access.cost;
-    access.sent = true;
-    send(access, now);
-    return true;
+    flow.resuming = false;
 }
 
 // --- Asking ----------------------------------------------------------------------------------------------------------

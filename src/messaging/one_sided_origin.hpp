@@ -103,6 +103,7 @@ private:
     struct Flow {  // towards one peer
         Access* waiting = nullptr;
         Access* last_waiting = nullptr;
+        bool resuming = false;
         std::uint32_t charged = 0;
         std::uint32_t open = 0;         // accesses not over, of all fences
         std::uint64_t first_fence = 0;  // number of the first in the list
@@ -110,7 +111,6 @@ private:
     };
 
     [[nodiscard]] Flow& flow_to(std::uint32_t peer);
-    [[nodiscard]] bool try_start(Access& access, Flow& flow, base::Nanoseconds now);
     void send(Access& access, base::Nanoseconds now);
     void send_put(Access& access, base::Nanoseconds now);
     void send_get(Access& access, base::Nanoseconds now);

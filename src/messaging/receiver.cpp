@@ -58,7 +58,7 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
         rails_.consumed(message.peer, rts_credit, now);
         answer_rts(operation, status, message.sender, now);
     } else {
-        rails_.consumed(message.peer, credit_of(message.bytes), now);
+        if (message.credited) rails_.consumed(message.peer, credit_of(message.bytes), now);
         const auto bytes = static_cast<std::size_t>(message.bytes);
         deliver(operation, status,
                 message.payload == nullptr ? std::span<const std::byte>{}
@@ -72,7 +72,7 @@ void Receiver::drop(Arrived& message, base::Nanoseconds now) {
         rails_.consumed(message.peer, rts_credit, now);
         bulk_.answer(message.peer, message.sender, std::nullopt, 0, now);
     } else if (!message.left_behind) {
-        rails_.consumed(message.peer, credit_of(message.bytes), now);
+        if (message.credited) rails_.consumed(message.peer, credit_of(message.bytes), now);
     }
     free(message);
 }
@@ -109,6 +109,7 @@ bool Receiver::on_eager(std::uint32_t peer, std::span<const std::byte> body, bas
     message.tag = eager->tag;
     message.left_behind = false;
     message.broken = false;
+    message.credited = true;
     message.bytes = eager->payload.size();
     if (!eager->payload.empty()) {
         message.payload = rails_.pool().take(eager->payload.size());
@@ -133,6 +134,7 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
     message.tag = rts->tag;
     message.left_behind = true;
     message.broken = false;
+    message.credited = true;
     message.bytes = rts->bytes;
     message.sender = rts->sender;
     matcher_.add(message);
@@ -169,7 +171,9 @@ void Receiver::peer_gone(std::uint32_t peer, ErrorCode code) {
         operations_.finish(*posted->operation, {.code = code, .peer = Peer::from_index(peer), .tag = posted->tag});
     }
     arrived_.for_each([&](Arrived& message) {
-        if (message.peer == peer && message.left_behind) message.broken = true;
+        if (message.peer != peer) return;
+        message.credited = false;
+        message.broken = message.left_behind;
     });
 }
 

@@ -24,6 +24,7 @@ struct Arrived : Unexpected {
 
     bool left_behind = false;         // by rendezvous: the payload is still with the sender
     bool broken = false;              // ... and the sender is gone
+    bool credited = true;             // its session goes on: taking it makes room there
     rails::Frame* payload = nullptr;  // eager: a copy, in a frame of the pool
     std::uint64_t bytes = 0;
     Handle sender;

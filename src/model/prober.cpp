@@ -27,7 +27,9 @@ std::uint64_t wire_bytes(const Train& train) noexcept {
 }  // namespace
 
 Prober::Prober(ProbeOptions options)
-    : options_(std::move(options)), limiter_(options_.expected.range(1).G.ns, options_.background_share) {
+    : options_(std::move(options)),
+      limiter_(options_.expected.range(1).G.ns, options_.background_share),
+      next_id_(options_.first_train) {
     options_.max_bytes = std::max<std::uint64_t>(options_.max_bytes, 1);
     options_.n = std::clamp<std::uint32_t>(options_.n, 2, ProbeRequest::max_n);
     switch (options_.kind) {

@@ -50,7 +50,8 @@ struct ProbeOptions {
     std::uint32_t rounds = 10;        // full: times each size is measured
     ChangeOptions changes{};
     double background_share = Limiter::default_share;
-    double tolerance = 0.25;  // verify: relative
+    double tolerance = 0.25;        // verify: relative
+    std::uint32_t first_train = 1;  // another one than of earlier probes, whose replies may still come
 };
 
 struct ProbeCost {
@@ -88,6 +89,8 @@ public:
     [[nodiscard]] const std::vector<Sample>& samples() const noexcept { return samples_; }
     /// Between 0 and 1, for progress bars; a change of protocol found late sets it back.
     [[nodiscard]] double progress() const noexcept;
+    /// For the next probe of the link.
+    [[nodiscard]] std::uint32_t next_train() const noexcept { return next_id_; }
 
 private:
     /// What has been seen of a size so far, for delays and time estimates: the least, in ns.
@@ -116,7 +119,7 @@ private:
     std::vector<std::uint64_t> sizes_;  // full: the grid so far
     std::uint32_t stages_ = 0;          // that have been planned
     std::uint32_t retries_ = 0;         // of the present step
-    std::uint32_t next_id_ = 1;
+    std::uint32_t next_id_;
     std::vector<Known> known_;  // ascending
     std::vector<Sample> samples_;
     base::Nanoseconds started_ = -1;

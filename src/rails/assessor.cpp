@@ -16,8 +16,8 @@ namespace {
 constexpr base::Nanoseconds reply_limit = base::second;
 // After a probe message, or when a link has just been accepted, more are expected: from then on times are taken.
 constexpr base::Nanoseconds mirror_alert = 5 * base::millisecond;
-// Bytes waiting on a link beyond which a probe is not answered: four of the largest answers.
-constexpr std::uint64_t most_queued = 4 * FramePool::largest;
+// Bytes of answers waiting on a link beyond which a probe is not answered: four of the largest.
+constexpr std::uint64_t most_answers = 4 * FramePool::largest;
 
 }  // namespace
 
@@ -64,6 +64,7 @@ std::uint64_t Assessor::largest_probe(std::uint32_t rail) const noexcept {
 void Assessor::begin(Link& link, model::ProbeOptions options, bool full) {
     forget_probe(link);
     options.max_bytes = std::min(options.max_bytes, largest_probe(link.rail));
+    options.first_train = link.assessed->next_train;
     link.assessed->probe = std::make_unique<Probe>(std::move(options));
     link.assessed->probe->full = full;
     probed_.push_back(link.slot);
@@ -110,6 +111,7 @@ void Assessor::forget_probe(Link& link) {
     std::erase(fresh_, link.slot);
     if (link.assessed->probe == nullptr) return;
     end_train(link, *link.assessed->probe);
+    link.assessed->next_train = link.assessed->probe->prober.next_train();
     link.assessed->probe.reset();
     std::erase(probed_, link.slot);
 }
@@ -208,17 +210,13 @@ Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> h
 
 void Assessor::on_reply(Link& link, const ProbeReply& reply, const Look& look) {
     auto* probe = link.assessed == nullptr ? nullptr : link.assessed->probe.get();
-    if (probe == nullptr || !probe->awaiting || probe->next < probe->train.n || reply.train != probe->train.id) {
-        return;  // of a train that was given up
-    }
+    if (probe == nullptr || !probe->awaiting || probe->next < probe->train.n) return;
     auto& sample = probe->sample;
+    if (!model::answers(reply, sample)) return;  // but a train that was given up
     sample.round_trip = look.at - probe->begun;
     sample.receive_cpu = look.receive_cpu;
     // Nobody had to look before the train had left.
     sample.blind = std::min(look.blind, std::max<base::Nanoseconds>(look.begun - probe->last_sent, 0));
-    sample.mirror_held = reply.held;
-    sample.mirror_blind = reply.blind;
-    sample.mirror_receive_cpu = reply.receive_cpu;
     end_train(link, *probe);
     probe->prober.answered(sample, look.at);
 }
@@ -233,7 +231,7 @@ bool Assessor::on_probe(Link& link, std::span<const std::byte> body, const Look&
     auto& mirror = link.assessed->mirror;
     if (!mirror.arrived(*request, {look.at, look.blind, look.receive_cpu})) return true;
     // Who asks without taking the answers gets no more of them: they would pile up here.
-    if (link.queued_bytes > most_queued) return true;
+    if (link.queued_answers > most_answers) return true;
     Frame* answer =
         probe_frame(pool_, FrameType::probe_reply, std::array<std::byte, ProbeReply::size>{}, request->bytes);
     const auto head = model::encode(mirror.reply(options_.clock()));  // as late as can be

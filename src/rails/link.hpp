@@ -52,10 +52,11 @@ struct Link {
     base::Nanoseconds since = 0;  // of its state
     std::string label;            // both ends, for people
 
-    FrameQueue outbox;                // not yet taken by the transport
-    std::uint64_t queued_bytes = 0;   // in the outbox, or taken and not done
-    std::uint32_t bulk = 0;           // frames with a put among those
-    std::uint64_t unacked_bytes = 0;  // handed to it and not acknowledged
+    FrameQueue outbox;                 // not yet taken by the transport
+    std::uint64_t queued_bytes = 0;    // in the outbox, or taken and not done
+    std::uint64_t queued_answers = 0;  // ... of them answers to probes
+    std::uint32_t bulk = 0;            // frames with a put among those
+    std::uint64_t unacked_bytes = 0;   // handed to it and not acknowledged
 
     sched::Echo echo;
     std::unique_ptr<Assessed> assessed;  // of a live link

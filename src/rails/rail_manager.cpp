@@ -21,6 +21,10 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       paces_(rails.size()),
       node_(rails.size()),
       claims_(rails.size(), 0) {
+    // A piece may go another way than it was cut for.
+    for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
+        options_.fragment = std::min(options_.fragment, rails_[rail].traits().max_put);
+    }
     if (options_.share_node) join_node();
     if (!options_.tracer.wanted()) return;
     noted_mask_ = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "rails/frame.hpp"
 #include "rails/rail_identity.hpp"
 
 namespace railmux::rails {
@@ -83,6 +84,9 @@ void RailSet::open(transports::Transport& transport, RailInfo device, const std:
         // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
         if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {
             throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one");
+        }
+        if (traits.max_segments < Frame::max_pieces) {
+            throw Error(ErrorCode::no_rails, fmt::format("it gathers fewer than {} pieces", Frame::max_pieces));
         }
         rails_.push_back(std::move(local));
     } catch (const Error& error) {

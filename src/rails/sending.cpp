@@ -79,6 +79,7 @@ void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
     frame->posted = 0;
     frame->sent = now;
     link.queued_bytes += frame->wire_bytes();
+    if (frame->type == FrameType::probe_reply) link.queued_answers += frame->bytes;
     if (frame->piece_count > 0) ++link.bulk;
     link.outbox.push(frame);
     mark_dirty(link);
@@ -208,6 +209,7 @@ bool RailManager::post_outbox(Link& link) {
     auto& rail = *rails_[link.rail].rail;
     while (!link.outbox.empty()) {
         std::size_t count = 0;
+        std::size_t told = works_.size();            // the first work that carries an acknowledgement
         const auto most = link.refused ? 2 : batch;  // try the door before lining up a crowd
         for (Frame* frame = link.outbox.front(); frame != nullptr && count + 2 <= most; frame = frame->next) {
             const auto cookie = reinterpret_cast<std::uint64_t>(frame);
@@ -222,13 +224,14 @@ bool RailManager::post_outbox(Link& link) {
             }
             if (frame->type != FrameType::proof) {
                 stamp_header(frame->data(), talk.session.ack(), talk.consumed_here, now_ - talk.arrived);
+                told = std::min(told, count);
             }
             frame->segment = {frame->data(), frame->bytes, 0};
             works_[count++] = {.op = Op::send, .link = link.id, .segments = {&frame->segment, 1}, .cookie = cookie};
         }
         const auto taken = rail.post({works_.data(), count});
         account_posted(link, taken);
-        if (taken > 0) {  // every frame carries an acknowledgement
+        if (taken > told) {
             talk.owed = 0;
             talk.reported_here = talk.consumed_here;
             talk.ack_due = never;
@@ -274,6 +277,7 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
     if (event.status == transports::WorkStatus::access_denied) deny_puts(link->peer, frame);
     if (frame.undone > 0 || frame.queued) return;
     link->queued_bytes -= frame.wire_bytes();
+    if (frame.type == FrameType::probe_reply) link->queued_answers -= frame.bytes;
     const bool bulk = frame.piece_count > 0;
     if (bulk) --link->bulk;
     release_if_free(link->peer, frame);
@@ -311,7 +315,7 @@ void RailManager::empty_outbox(Link& link) {
         frame->posted = 0;
         release_if_free(link.peer, *frame);
     }
-    link.queued_bytes = 0;
+    link.queued_bytes = link.queued_answers = 0;
     link.bulk = 0;
 }
 

@@ -221,3 +221,34 @@ TEST_CASE("one-sided-failover: rails that end links for a put that is no longer 
     CHECK(lost <= 4);  // not one for each piece
     hosts.deliver(*a, to_b, *b, to_a, 100'000);
 }
+
+TEST_CASE(
+    "one-sided-failover: atomics take effect in the order of their calls, though acknowledgements make room between "
+    "them",
+    "[engine]") {
+    SimPair pair("vft");
+    std::uint64_t word = 0;
+    std::optional region(pair.b->register_memory(std::as_writable_bytes(std::span(&word, 1)), Rights::read_write));
+    const RemotePlace place{region->key(), 0};
+    std::vector<std::byte> room(1 << 20);
+    std::optional other(pair.b->register_memory(room, Rights::read_write));
+    const auto data = pattern(16384);
+    const ConstBuffer out(data);
+    constexpr std::uint64_t swaps = 40'000;
+    std::vector<std::uint64_t> before(swaps);
+    std::vector<Request> requests;
+    for (std::uint64_t i = 0; i < 63; ++i) {
+        requests.push_back(pair.a->iput(pair.to_b, {other->key(), 0}, {&out, 1}, {.end = PutEnd::remote}, nullptr));
+    }
+    for (std::uint64_t i = 0; i < swaps; ++i) {
+        requests.push_back(pair.a->atomic(
+            pair.to_b, place, {.op = AtomicOp::swap, .width = 8, .operand = i + 1, .before = &before[i]}, nullptr));
+    }
+    for (auto& request : requests) {
+        pair.until([&] { return !request.active() || pair.a->test(request).has_value(); });
+    }
+    for (std::uint64_t i = 0; i < swaps; ++i) {
+        if (before[i] != i) FAIL("swap " << i << " came behind " << before[i]);
+    }
+    CHECK(word == swaps);
+}

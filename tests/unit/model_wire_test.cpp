@@ -5,6 +5,8 @@
 
 #include "model/limiter.hpp"
 #include "model/mirror.hpp"
+#include "model/probe_wire.hpp"
+#include "model/prober.hpp"
 #include "model/watch.hpp"
 
 using namespace railmux;
@@ -98,4 +100,17 @@ TEST_CASE("a watch tells pauses from its usual rhythm", "[model]") {
     CHECK(watch.looks(now += 100) == 0);
     watch.woke(now += base::millisecond);
     CHECK(watch.looks(now += 100) == 0);
+}
+
+TEST_CASE("a later probe of a link counts its trains on, so that no late answer is taken for one of its own",
+          "[model]") {
+    model::Prober first(model::ProbeOptions{});
+    const auto train = first.next(0, model::Application::idle).train;
+    model::Prober second(model::ProbeOptions{.first_train = first.next_train()});
+    const auto own = second.next(0, model::Application::idle).train;
+    CHECK(own.id > train.id);
+    model::Sample sample{.train = own};
+    CHECK_FALSE(model::answers({.train = train.id, .bytes = own.bytes}, sample));
+    CHECK(model::answers({.train = own.id, .bytes = own.bytes}, sample));
+    CHECK_FALSE(model::answers({.train = own.id, .bytes = own.bytes + 1}, sample));
 }
