@@ -177,6 +177,19 @@ std::vector<std::size_t> changes_of(std::span<const Measured> sizes, const Chang
     return all;
 }
 
+/// Beyond what was measured a message is not delivered faster than the rail serves it, though the largest ones were: what
+/// rails let pass at once (token buckets, socket buffers) does not grow with the message.
+void bound_extrapolation(LogGP& model, std::uint64_t largest) {
+    auto& last = model.ranges.back();
+    const double overheads = last.o_s.per_byte.ns + last.o_r.per_byte.ns;
+    if (last.L.per_byte.ns + overheads >= -left_over * last.G.ns || model.ranges.size() == LogGP::max_ranges) return;
+    auto beyond = last;
+    last.up_to_bytes = largest;
+    beyond.L.per_byte.ns = -overheads;
+    beyond.L.fixed += last.L.of(largest) - beyond.L.of(largest);
+    model.ranges.push_back(beyond);
+}
+
 }  // namespace
 
 Assessment assess(std::span<const Sample> samples, const ChangeOptions& options) {
@@ -206,6 +219,7 @@ Assessment assess(std::span<const Sample> samples, const ChangeOptions& options)
         model.ranges.push_back(range);
         from = end + 1;
     }
+    bound_extrapolation(model, sizes.back().bytes);
     return result;
 }
 

@@ -53,6 +53,7 @@ Action Prober::next(base::Nanoseconds now, Application application) {
     while (!finished()) {
         auto train = train_for(steps_[at_]);
         const auto bytes = wire_bytes(train);
+        if (rested_ > now) return {.kind = Action::Kind::wait, .until = rested_};
         const auto when = application == Application::idle ? std::optional(now) : limiter_.when(bytes, now);
         if (!when || !fits(train, now)) {  // never, or not within the limits: do without
             step_done(now);
@@ -129,6 +130,7 @@ void Prober::answered(const Sample& sample, base::Nanoseconds now) {
     samples_.push_back(sample);
     spent_ns_ += sample.interrupted() ? sample.least_prtt() : sample.prtt();
     outcome_.cost.cpu += sample.send_cpu + sample.receive_cpu;
+    rest(sample.train, now);
     const bool again = sample.interrupted() && retries_ < retries_allowed(options_.kind);
     if (!sample.interrupted()) learn(sample);
     if (again) {
@@ -136,6 +138,17 @@ void Prober::answered(const Sample& sample, base::Nanoseconds now) {
     } else {
         step_done(now);
     }
+}
+
+/// A rail may let pass at once what it has saved up while idle (token buckets, socket buffers). All trains are to find it as
+/// an application does that sends now and then: for as long as the bytes take where nothing is saved, nothing is sent.
+void Prober::rest(const Train& train, base::Nanoseconds now) noexcept {
+    if (options_.kind != ProbeKind::full) return;
+    double per_byte = 0;
+    for (const auto& size : known_) {
+        if (size.bytes >= sizes_.back() / 4) per_byte = std::max(per_byte, size.gap / static_cast<double>(size.bytes));
+    }
+    rested_ = now + static_cast<base::Nanoseconds>(per_byte * static_cast<double>(train.n * train.bytes));
 }
 
 void Prober::lost(base::Nanoseconds now) {

@@ -106,6 +106,7 @@ private:
     [[nodiscard]] double single_estimate(std::uint64_t bytes) const noexcept;
     [[nodiscard]] const Known* known(std::uint64_t bytes) const noexcept;
     void learn(const Sample& sample);
+    void rest(const Train& train, base::Nanoseconds now) noexcept;
     void step_done(base::Nanoseconds now);
     void plan_more(base::Nanoseconds now);
     [[nodiscard]] bool plan_denser();
@@ -123,7 +124,8 @@ private:
     std::vector<Known> known_;  // ascending
     std::vector<Sample> samples_;
     base::Nanoseconds started_ = -1;
-    double spent_ns_ = 0;  // on the rail: without what a process that was busy elsewhere made of it
+    base::Nanoseconds rested_ = 0;  // full: no train before then
+    double spent_ns_ = 0;           // on the rail: without what a process that was busy elsewhere made of it
     Outcome outcome_;
 };
 

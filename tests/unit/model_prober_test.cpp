@@ -1,6 +1,7 @@
 // Probes against systems of known parameters: what is found, and what it costs.
 #include <catch2/catch.hpp>
 
+#include "model/prior.hpp"
 #include "unit/model_worlds.hpp"
 
 using namespace railmux;
@@ -260,4 +261,48 @@ TEST_CASE("ten probes of one rail agree", "[model]") {
         CHECK(spread([](const LogGP& m) { return m.ranges.front().L.of(1).count(); }) < 0.15);
         CHECK(spread([](const LogGP& m) { return m.ranges.front().o_s.of(1).count(); }) < 0.15);
     }
+}
+
+TEST_CASE("behind a token bucket single messages are predicted as they find it, also larger ones than were measured",
+          "[model][sim]") {
+    const double rate = GENERATE(8.0, 80.0);
+    const double burst = GENERATE(4096.0, 16384.0, 40000.0);
+    auto timing = transports::sim::simple_timing(5000, 500, 500, 1000, rate);
+    timing.burst_bytes = static_cast<std::uint64_t>(burst);
+    timing.burst_G = 0.2;
+    timing.noise_mean_ns = 300;
+    test::SimWorld world(timing, 1);
+    model::Prober prober({.kind = model::ProbeKind::full, .expected = model::prior("tcp", 0), .max_bytes = 60000});
+    const auto& found = world.run(prober).assessment.model;
+    INFO(to_text(found));
+    const auto truth = [&](double bytes) {
+        const double saved = std::min(bytes, burst);
+        return 6000 + saved * timing.burst_G + (bytes - saved) * rate;
+    };
+    std::vector<double> errors;
+    double bytes = 1.0;
+    for (; bytes < 1'000'000; bytes *= 1.37) {
+        // At the kink a line that is right on both sides may be off: a protocol change.
+        if (bytes > 0.8 * burst && bytes < 1.25 * burst) continue;
+        const auto size = static_cast<std::uint64_t>(bytes);
+        const double predicted = found.predict(size).delivery.count();
+        errors.push_back(std::abs(predicted / truth(static_cast<double>(size)) - 1));
+        INFO(size << " bytes: " << predicted << " for " << truth(static_cast<double>(size)));
+        CHECK(errors.back() < 0.25);
+    }
+    std::ranges::sort(errors);
+    CHECK(errors[errors.size() / 2] < 0.10);
+    CHECK(std::abs(found.ranges.back().G.ns / rate - 1) < 0.03);
+}
+
+TEST_CASE("what a token bucket let pass of all sizes measured is not expected of larger ones", "[model][sim]") {
+    auto timing = transports::sim::simple_timing(5000, 500, 500, 1000, 8.0);
+    timing.burst_bytes = 100'000;
+    timing.burst_G = 0.2;
+    test::SimWorld world(timing, 1);
+    model::Prober prober({.kind = model::ProbeKind::full, .max_bytes = 60'000});
+    const auto& found = world.run(prober).assessment.model;
+    INFO(to_text(found));
+    CHECK(found.predict(50'000).delivery.count() == Approx(6000 + 50'000 * 0.2).epsilon(0.10));
+    CHECK(found.predict(1'000'000).delivery.count() == Approx(6000 + 100'000 * 0.2 + 900'000 * 8.0).epsilon(0.25));
 }

@@ -111,8 +111,12 @@ inline transports::sim::Timing timing_of(const LogGP& model, double noise_mean_n
 class SimWorld {
 public:
     SimWorld(const LogGP& truth, double noise_mean_ns, std::uint64_t seed, std::uint32_t max_bytes = 65536)
+        : SimWorld(timing_of(truth, noise_mean_ns), seed, max_bytes) {}
+    SimWorld(const transports::sim::Timing& timing, std::uint64_t seed, std::uint32_t max_bytes = 65536)
         : fabric_(seed), bytes_(max_bytes) {
-        const transports::sim::RailOptions options{.timing = timing_of(truth, noise_mean_ns), .max_frame = max_bytes};
+        transports::sim::RailOptions options;
+        options.timing = timing;
+        options.max_frame = max_bytes;
         a_ = fabric_.open("a", options);
         b_ = fabric_.open("b", options);
         link_ = a_->connect(b_->address(), {});

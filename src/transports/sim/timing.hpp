@@ -48,8 +48,9 @@ struct Range {
 
 /// Behaviour of one direction of a link.
 struct Timing {
-    std::vector<Range> ranges{Range{}};  // by ascending up_to_bytes; the last one takes everything above, too
-    double noise_mean_ns = 0;            // one-sided exponential noise added to `deliver`
+    std::vector<Range> ranges =
+        std::vector<Range>(1);  // by ascending up_to_bytes; the last one takes everything above, too
+    double noise_mean_ns = 0;   // one-sided exponential noise added to `deliver`
     // Token bucket, as tc's tbf: up to burst_bytes pass at burst_G, the rest at G; it fills again at 1/G while there is
     // room. Fluid: a frame larger than what is in the bucket goes partly at each rate.
     std::uint64_t burst_bytes = 0;
