@@ -12,6 +12,7 @@
 
 #include "base/clock.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/values.hpp"
 
 struct sockaddr;
 
@@ -32,6 +33,10 @@ struct ListeningSocket {
 /// Listens; without a host on every address of both families. Throws Error(address_in_use, permission,
 /// invalid_argument).
 [[nodiscard]] std::vector<ListeningSocket> listen_at(std::string_view where);
+
+/// Listens on every address of both families, on the first port of the range that is free there; 0-0: on any. Throws
+/// Error(address_in_use, permission, invalid_argument).
+[[nodiscard]] std::vector<ListeningSocket> listen_at(base::PortRange ports);
 
 /// A place being reached, without blocking: every address it has, one after the other, and again while somebody may yet
 /// come to listen there.

@@ -96,7 +96,7 @@ private:
         server_.listen(socket);
         job_.servers = socket;
         if (options_.hosts.empty()) return;
-        const auto port = server_.listen("0");
+        const auto port = server_.listen(options_.ports);
         auto places = own_addresses();
         places.resize(std::min(places.size(), most_addresses));
         places.push_back(base::host_name());

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/values.hpp"
+
 namespace railmux::bootstrap {
 
 struct RunOptions {
@@ -19,6 +21,8 @@ struct RunOptions {
     /// directly on this host, by ssh on others. The command must hand its standard input on: the job's key and signals
     /// come by it.
     std::string launch;
+    /// Where processes of other hosts find the job: the first one that is free here.
+    base::PortRange ports{};
     /// Further environment variables to hand over (their names); RAILMUX_* always are.
     std::vector<std::string> environment;
     std::chrono::seconds timeout{0};        // for the whole job; 0: none

@@ -47,8 +47,11 @@ ListeningSocket listen_tcp(asio::io_context& io, const tcp::endpoint& endpoint, 
     return {base::FileDescriptor(acceptor.release()), port};
 }
 
+/// Every address of both families.
+std::vector<tcp::endpoint> everywhere(std::uint16_t port) { return {{tcp::v4(), port}, {tcp::v6(), port}}; }
+
 /// Listens at all endpoints, all on the port of the first; a family that this host lacks is left out.
-std::vector<ListeningSocket> listen_all(std::vector<tcp::endpoint> endpoints, error_code& error) {
+std::vector<ListeningSocket> try_listening(std::vector<tcp::endpoint> endpoints, error_code& error) {
     asio::io_context io;
     std::vector<ListeningSocket> sockets;
     for (auto& endpoint : endpoints) {
@@ -60,9 +63,17 @@ std::vector<ListeningSocket> listen_all(std::vector<tcp::endpoint> endpoints, er
     return sockets;
 }
 
-[[noreturn]] void throw_not_listening(std::string_view where, const Place& place, const error_code& error) {
+/// As try_listening, but a port the kernel picked for one family may be taken in the other: then it picks again.
+std::vector<ListeningSocket> listen_all(const std::vector<tcp::endpoint>& endpoints, error_code& error) {
+    const int picks = endpoints.front().port() == 0 ? most_port_picks : 1;
+    std::vector<ListeningSocket> sockets;
+    for (int pick = 0; pick < picks && sockets.empty(); ++pick) sockets = try_listening(endpoints, error);
+    return sockets;
+}
+
+[[noreturn]] void throw_not_listening(std::string_view where, std::uint16_t port, const error_code& error) {
     if (error == asio::error::address_in_use) {
-        throw Error(ErrorCode::address_in_use, fmt::format("port {} is in use", place.port),
+        throw Error(ErrorCode::address_in_use, fmt::format("port {} is in use", port),
                     "choose another port, or 0 for any free one");
     }
     if (error == asio::error::access_denied) {
@@ -83,21 +94,28 @@ std::vector<ListeningSocket> listen_at(std::string_view where) {
     }
     const auto place = parse_place(where);
     std::string unknown;
-    const auto endpoints = place.host.empty()
-                               ? std::vector<tcp::endpoint>{{tcp::v4(), place.port}, {tcp::v6(), place.port}}
-                               : resolve(place.host, place.port, unknown);
+    const auto endpoints = place.host.empty() ? everywhere(place.port) : resolve(place.host, place.port, unknown);
     if (endpoints.empty()) {
         throw Error(ErrorCode::invalid_argument, fmt::format("cannot listen on {}: {}", where, unknown),
                     "use an address of this host");
     }
     error_code error;
-    // A port the kernel picked for one family may be taken in the other: then it picks again.
-    const int picks = place.port == 0 ? most_port_picks : 1;
-    for (int pick = 0; pick < picks && sockets.empty(); ++pick) {
-        sockets = listen_all(endpoints, error);
-    }
-    if (sockets.empty()) throw_not_listening(where, place, error);
+    sockets = listen_all(endpoints, error);
+    if (sockets.empty()) throw_not_listening(where, place.port, error);
     return sockets;
+}
+
+std::vector<ListeningSocket> listen_at(base::PortRange ports) {
+    error_code error;
+    for (unsigned number = ports.first; number <= ports.last; ++number) {
+        const auto port = static_cast<std::uint16_t>(number);
+        auto sockets = listen_all(everywhere(port), error);
+        if (!sockets.empty()) return sockets;
+        if (error != asio::error::address_in_use) throw_not_listening(std::to_string(port), port, error);
+    }
+    throw Error(ErrorCode::address_in_use, fmt::format("every port of {}-{} is in use", ports.first, ports.last),
+                "widen tcp.ports (RAILMUX_TCP_PORTS), one port for each process of this host and one for the launcher, "
+                "or end who has them");
 }
 
 }  // namespace railmux::bootstrap

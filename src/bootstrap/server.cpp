@@ -31,8 +31,7 @@ Server::Server(std::string key, base::Logger& log)
     watch(timer_.get(), timer_number, true, false);
 }
 
-std::uint16_t Server::listen(std::string_view where) {
-    auto sockets = listen_at(where);
+std::uint16_t Server::add(std::vector<ListeningSocket> sockets) {
     const auto port = sockets.front().port;
     for (auto& socket : sockets) {
         watch(socket.socket.get(), listener_number, accepting_, false);

@@ -29,7 +29,8 @@ public:
     Server(std::string key, base::Logger& log);
 
     /// Listens at one more place; returns the port. Throws as listen_at.
-    std::uint16_t listen(std::string_view where);
+    std::uint16_t listen(std::string_view where) { return add(listen_at(where)); }
+    std::uint16_t listen(base::PortRange ports) { return add(listen_at(ports)); }
     [[nodiscard]] bool listening() const noexcept { return !listeners_.empty(); }
 
     using OnMessage = std::function<void(Connection&, const Message&)>;
@@ -53,6 +54,7 @@ private:
     static constexpr std::uint64_t listener_number = 0;
     static constexpr std::uint64_t timer_number = ~std::uint64_t{0};
 
+    std::uint16_t add(std::vector<ListeningSocket> sockets);
     void accept_waiting();
     [[nodiscard]] bool accept_from(int listener);
     void serve(Connection& connection, const OnMessage& on_message, const OnLost& on_lost);

@@ -2,6 +2,9 @@
 #include <memory>
 #include <string>
 
+#include <railmux/config.hpp>
+
+#include "base/values.hpp"
 #include "bootstrap/launcher.hpp"
 #include "tools/commands.hpp"
 #include "tools/usage.hpp"
@@ -47,6 +50,9 @@ void add_options(CLI::App& command, RunCommand& run) {
     command.add_flag("--no-prefix", run.plain, "no [rank] in front of output lines");
 }
 
+/// The ports that processes listen on: the launcher takes one of them for those of other hosts.
+base::PortRange ports() { return base::parse_ports(Config::load().text("tcp.ports")).value_or(base::PortRange{}); }
+
 }  // namespace
 
 void add_run(CLI::App& railmux, int& exit_code) {
@@ -61,6 +67,7 @@ void add_run(CLI::App& railmux, int& exit_code) {
             throw UsageError("run: there is no program to start", "railmux run -n 2 ./program args");
         }
         run->options.prefix = !run->plain;
+        if (!run->options.hosts.empty()) run->options.ports = ports();
         run->options.timeout = std::chrono::seconds(run->timeout_s);
         exit_code = bootstrap::run_job(run->options);
     });

@@ -23,4 +23,16 @@ timeout 60 "$railmux" run -n 2 --launch env --hosts a,b echo --twice >"$work/out
 timeout 60 "$railmux" run -n 1 --env HOME,USER echo --once >"$work/out" 2>"$work/err" || fail "after --env"
 [ "$(cat "$work/out")" = '[0] --once' ] || fail "--env takes the program, or one of its words"
 
+echo "other hosts are listened for on a port of RAILMUX_TCP_PORTS"
+listen pingpong  # has the first
+# shellcheck disable=SC2016 # for the shell of the job
+on_other_host=("$railmux" run -n 1 --no-prefix --launch env --hosts a sh -c 'echo "$RAILMUX_JOB_SERVER"')
+RAILMUX_TCP_PORTS=$port-$((port + 100)) timeout 60 "${on_other_host[@]}" >"$work/out" || fail "with a range of ports"
+own=$(sed 's/.*://' "$work/out")
+[ "$own" -gt "$port" ] && [ "$own" -le $((port + 100)) ] || fail "port $own is not one of them"
+RAILMUX_TCP_PORTS=$port refuses 1 "every port of $port-$port is in use" "${on_other_host[@]}"
+RAILMUX_TCP_PORTS=5000- refuses 1 'RAILMUX_TCP_PORTS: "5000-" is not a port' "${on_other_host[@]}"
+kill "$listener"
+wait "$listener" 2>/dev/null || true
+
 echo "all good"

@@ -1,5 +1,6 @@
 // Where to listen and whom to reach.
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -74,6 +75,27 @@ TEST_CASE("endpoint: a port in use is named, with the cure", "[endpoint]") {
         CHECK_THAT(error.what(), Catch::Contains("port " + port));
         CHECK_THAT(error.cure(), Catch::Contains("0 for any free one"));
     }
+}
+
+TEST_CASE("endpoint: of a range of ports the first free one, on every address", "[endpoint]") {
+    const auto taken = listen_at("0");
+    const auto first = taken.front().port;
+    const auto sockets = listen_at(base::PortRange{first, static_cast<std::uint16_t>(first + 100)});
+    const auto port = sockets.front().port;
+    CHECK((port > first && port <= first + 100));
+    for (const auto& socket : sockets) CHECK(socket.port == port);
+    CHECK(sockets.size() == taken.size());
+    CHECK(connect_to("127.0.0.1:" + std::to_string(port), in(base::second)).valid());
+    CHECK(listen_at(base::PortRange{}).front().port != 0);
+}
+
+TEST_CASE("endpoint: a range of ports in use is named, with the cure", "[endpoint]") {
+    const auto taken = listen_at("127.0.0.1:0");  // one of the addresses is enough
+    const auto port = taken.front().port;
+    const auto error = error_of([&] { (void)listen_at(base::PortRange{port, port}); });
+    CHECK(error.code() == ErrorCode::address_in_use);
+    CHECK_THAT(error.what(), Catch::Contains(fmt::format("every port of {0}-{0} is in use", port)));
+    CHECK_THAT(error.cure(), Catch::Contains("RAILMUX_TCP_PORTS"));
 }
 
 TEST_CASE("endpoint: an address of another host cannot be listened on", "[endpoint]") {

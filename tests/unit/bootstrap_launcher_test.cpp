@@ -15,6 +15,7 @@
 #include <railmux/config.hpp>
 
 #include "bootstrap/client.hpp"
+#include "bootstrap/endpoint.hpp"
 #include "unit/bootstrap_run.hpp"
 
 using namespace railmux;
@@ -185,6 +186,35 @@ TEST_CASE("run: what cannot start says so before anything has started", "[run]")
     CHECK(run.finish() == threw);
     CHECK_THAT(run.err(), Catch::Contains("cure: "));
     CHECK(run.out().empty());
+}
+
+TEST_CASE("run: other hosts find the job on a port of the given ones", "[run]") {
+    const auto taken = listen_at("0");
+    const auto first = taken.front().port;
+    auto options = script(1, "echo $RAILMUX_JOB_SERVER");
+    options.launch = "env";
+    options.prefix = false;
+    options.ports = {first, first};
+    SECTION("the first free one of them") {
+        options.hosts = {"host-a"};
+        options.ports.last = static_cast<std::uint16_t>(first + 100);
+        Run run(options);
+        CHECK(run.finish() == 0);
+        const auto port = std::stoi(run.out().substr(run.out().rfind(':') + 1));
+        CHECK((port > first && port <= first + 100));
+    }
+    SECTION("there must be one") {
+        options.hosts = {"host-a"};
+        Run run(options);
+        CHECK(run.finish() == threw);
+        CHECK_THAT(run.err(), Catch::Contains("is in use") && Catch::Contains("cure: widen tcp.ports"));
+        CHECK(run.out().empty());
+    }
+    SECTION("without other hosts there is none") {
+        Run run(options);
+        CHECK(run.finish() == 0);
+        CHECK_THAT(run.out(), Catch::StartsWith("unix:") && !Catch::Contains(","));
+    }
 }
 
 TEST_CASE("run: the time limit", "[run]") {
