@@ -169,9 +169,14 @@ void show_progress(std::string_view text) {
 void add_side_options(CLI::App& command, SideOptions& options) {
     auto* listen = command.add_option("--listen", options.listen, "wait for the other side on this port; 0: any")
                        ->type_name("PORT");
-    command.add_option("--connect", options.connect, "measure with the side that listens there")
-        ->type_name("HOST:PORT")
-        ->excludes(listen);
+    auto* connect = command.add_option("--connect", options.connect, "measure with the side that listens there")
+                        ->type_name("HOST:PORT")
+                        ->excludes(listen);
+    command.add_option("--peer", options.partner, "under `railmux run`: the rank that rank 0 measures with")
+        ->type_name("RANK")
+        ->excludes(listen)
+        ->excludes(connect)
+        ->capture_default_str();
     command.add_flag("--keep", options.keep, "listen: serve one client after the other, for ever")->needs(listen);
     add_config_options(command, options.config);
 }

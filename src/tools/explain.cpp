@@ -18,8 +18,8 @@ rail has still to do, the wait that follows, the predicted delivery; then the ch
 Messages too long for one frame may be split: "share" says how.
 
   host-a$ railmux explain --listen 5000
-  host-b$ railmux explain --connect host-a:5000 --size 8,64K,16M
-        $ railmux run -n 4 --hosts host-a,host-b railmux explain --peer 3 --size 1M
+  host-b$ railmux explain --connect host-a:5000 --sizes 8,64K,16M
+        $ railmux run -n 4 --hosts host-a,host-b railmux explain --peer 3 --sizes 1M
 
 It explains an idle connection. In a program that is at work, railmux::Context::explain tells the same at any moment,
 RAILMUX_EXPLAIN=20 explains the first 20 decisions on standard error, and RAILMUX_TRACE=FILE records all of them for
@@ -99,13 +99,7 @@ void add_explain(CLI::App& railmux, int& exit_code) {
     command->footer(explain_help);
     const auto options = std::make_shared<ExplainCommand>();  // lives as long as the callback below
     add_side_options(*command, options->sides);
-    command
-        ->add_option("--peer", options->sides.partner, "under `railmux run`: explain messages from rank 0 to this rank")
-        ->type_name("RANK")
-        ->excludes(command->get_option("--listen"))
-        ->excludes(command->get_option("--connect"))
-        ->capture_default_str();
-    command->add_option("--size", options->sizes, "message sizes, e.g. 8,64,4K or doubling 1-1M")
+    command->add_option("--sizes", options->sizes, "message sizes, e.g. 8,64,4K or doubling 1-1M")
         ->type_name("LIST")
         ->capture_default_str();
     command->add_flag("--json", options->json, "one JSON object on standard output");

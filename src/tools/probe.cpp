@@ -10,7 +10,7 @@
 #include "tools/benchmark.hpp"
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
-#include "tools/usage.hpp"
+#include "tools/sizes.hpp"
 
 namespace railmux::tools {
 namespace {
@@ -32,8 +32,9 @@ using Before = std::map<std::string, ModelSource>;
 struct ProbeCommand {
     SideOptions sides;
     AssessOptions assess;
+    std::string max_bytes = "0";
     bool json = false;
-    std::string csv;
+    std::string points;
     std::string svg;
 };
 
@@ -160,7 +161,7 @@ Probed probe(const ProbeCommand& command, Context& context, Peer server, Driver&
 
 void show(const ProbeCommand& command, const Probed& probed) {
     const auto& [with, before, links, sharing] = probed;
-    if (!command.csv.empty()) write_file(command.csv, csv_of(links));
+    if (!command.points.empty()) write_file(command.points, csv_of(links));
     if (!command.svg.empty()) write_file(command.svg, picture_of(with, links));
     if (command.json) {
         print_json(links, before, sharing);
@@ -177,19 +178,26 @@ void add_probe(CLI::App& railmux, int& exit_code) {
     command->footer(probe_help);
     const auto options = std::make_shared<ProbeCommand>();  // lives as long as the callback below
     add_side_options(*command, options->sides);
-    command->add_option("--n", options->assess.n, "messages in a row")->check(CLI::Range(2, 64))->capture_default_str();
-    command->add_option("--sizes", options->assess.sizes, "how many sizes, at equal distances")
+    command->add_option("--train", options->assess.n, "messages of a train")
+        ->type_name("N")
+        ->check(CLI::Range(2, 64))
+        ->capture_default_str();
+    command->add_option("--grid", options->assess.sizes, "how many sizes, at equal distances")
+        ->type_name("N")
         ->check(CLI::Range(2, 1024))
         ->capture_default_str();
     command->add_option("--rounds", options->assess.rounds, "times each size is measured")
+        ->type_name("N")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    command->add_option("--max-bytes", options->assess.max_bytes, "largest message; 0: the largest frame of the rail")
+    command->add_option("--max-bytes", options->max_bytes, "largest message, e.g. 8K; 0: the largest frame of the rail")
+        ->type_name("SIZE")
         ->capture_default_str();
     command->add_flag("--json", options->json, "one JSON object on standard output");
-    command->add_option("--csv", options->csv, "write all raw points there")->type_name("FILE");
+    command->add_option("--points", options->points, "write all raw points there, comma-separated")->type_name("FILE");
     command->add_option("--svg", options->svg, "draw points, fits and protocol changes there")->type_name("FILE");
     command->callback([options, &exit_code] {
+        options->assess.max_bytes = parse_size("--max-bytes", options->max_bytes);
         std::optional<Probed> probed;
         exit_code = run_sides(options->sides, [&](Context& context, Peer server, Driver& driver, const Config&) {
             probed = probe(*options, context, server, driver);

@@ -18,9 +18,9 @@ the model said when the message was decided about. What a policy would have chan
 its messages, is not replayed.
 
   $ railmux replay /tmp/trace.0
-  $ railmux replay /tmp/trace.0 --policy vft,round_robin
-  $ railmux replay /tmp/trace.0 --policy vft:same_size,vft:size_aware,vft    terms of vft switched on one by one
-  $ railmux replay /tmp/trace.0 --stages                                     all of them
+  $ railmux replay /tmp/trace.0 --policies vft,round_robin
+  $ railmux replay /tmp/trace.0 --policies vft:same_size,vft:size_aware,vft    terms of vft switched on one by one
+  $ railmux replay /tmp/trace.0 --stages                                       all of them
 
 Mean, median and p99: from the moment a message may go to its delivery. Makespan: from the first message to the last
 delivery. A header that travels by itself (of a large message, or at the end) counts as a message, too.)";
@@ -52,7 +52,7 @@ int replay(const ReplayCommand& command) {
         try {
             results.push_back(recorded.run(name));
         } catch (const Error& error) {
-            throw UsageError(fmt::format("--policy: {}", error.what()), error.cure());
+            throw UsageError(fmt::format("--policies: {}", error.what()), error.cure());
         }
     }
     fmt::print("{}", command.json ? one_line(replay_json(trace, results)) : replay_table(trace, results));
@@ -66,7 +66,7 @@ void add_replay(CLI::App& railmux, int& exit_code) {
     command->footer(replay_help);
     const auto options = std::make_shared<ReplayCommand>();  // lives as long as the callback below
     command->add_option("file", options->file, "a trace")->type_name("FILE")->required();
-    command->add_option("--policy", options->policies, "policies, each a name or vft:STAGE; default: all")
+    command->add_option("--policies", options->policies, "policies, each a name or vft:STAGE; default: all")
         ->type_name("P[,P...]");
     command->add_flag("--stages", options->stages, "vft with its terms switched on one by one (docs/scheduling.md)");
     command->add_flag("--json", options->json, "one JSON object on standard output");

@@ -5,7 +5,7 @@
 enter_rig none none
 
 echo "measures each rail, writes what it saw"
-run_on "2 A,B" "$railmux" probe --sizes 4 --rounds 2 --max-bytes 8192 --json --csv "$work/points" --svg "$work/picture" ||
+run_on "2 A,B" "$railmux" probe --grid 4 --rounds 2 --max-bytes 8K --json --points "$work/points" --svg "$work/picture" ||
     fail "probe"
 python3 - "$work/out" "$work/points" "$work/picture" <<'PYTHON' || fail "the result"
 import csv, json, sys, xml.etree.ElementTree
@@ -28,21 +28,24 @@ xml.etree.ElementTree.parse(sys.argv[3])
 PYTHON
 
 echo "a table for people, of the selected rail"
-run_on "2 A,B" "$railmux" probe --sizes 2 --rounds 1 --max-bytes 1024 --rails tcp:rail1 || fail "probe --rails"
+run_on "2 A,B" "$railmux" probe --grid 2 --train 4 --rounds 1 --max-bytes 1K --rails tcp:rail1 --points "$work/points" || fail "probe --rails"
 grep -q '^tcp:rail1 ' "$work/out" || fail "no row for rail1"
 ! grep -q '^tcp:rail0 ' "$work/out" || fail "a row for rail0"
 ! grep -q ' adds ' "$work/out" || fail "a pair of one rail"
+[ "$(tail -n +2 "$work/points" | cut -d , -f 2 | sort -n | tail -n 1)" = 4 ] || fail "not trains of four"
 
 echo "what cannot be written is said"
-! run_on "2 A,B" "$railmux" probe --sizes 2 --rounds 1 --max-bytes 64 --csv /nonexistent/points || fail "wrote it"
+! run_on "2 A,B" "$railmux" probe --grid 2 --rounds 1 --max-bytes 64 --points /nonexistent/points || fail "wrote it"
 grep -q '/nonexistent/points cannot be written' "$work/err" || fail "does not say so"
+
+refuses 2 '--max-bytes: "8KB" is not a size' "$railmux" probe --listen 0 --max-bytes 8KB
 
 echo "what was measured is there for later runs, and goes on demand"
 # Where others take the processor all the time, hardly anything can be measured at the first attempt.
 both_known() { "$railmux" models | grep -q ' tcp:rail0 to ' && "$railmux" models | grep -q ' tcp:rail1 to '; }
 for ((attempt = 0; attempt < 20; ++attempt)); do
     ! both_known || break
-    run_on "2 A,B" "$railmux" probe --sizes 2 --rounds 10 --max-bytes 1024 || fail "probe again"
+    run_on "2 A,B" "$railmux" probe --grid 2 --rounds 10 --max-bytes 1K || fail "probe again"
 done
 both_known || fail "no models of both rails"
 "$railmux" info >"$work/info"

@@ -6,7 +6,7 @@ enter_rig none none --uplink 200mbit
 runs=${SHARING_RUNS:-2}
 
 # probe [OPTION...]: a brief one between A and B
-probe() { run_on "2 A,B" "$railmux" probe --sizes 2 --rounds 1 --max-bytes 1024 "$@" || fail "probe"; }
+probe() { run_on "2 A,B" "$railmux" probe --grid 2 --rounds 1 --max-bytes 1K "$@" || fail "probe"; }
 
 # streams [OPTION...]: 64 KiB messages from A to B; prints MB/s; bytes by rail are in $work/out
 streams() {

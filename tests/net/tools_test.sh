@@ -85,6 +85,19 @@ echo "under run"
 timeout 60 "$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --iterations 10 >"$work/run" || fail "pingpong under run"
 grep -q '^# bytes' "$work/run" || fail "no table"
 
+echo "under run, with any rank"
+for tool in pingpong put probe; do
+    options="--sizes 8 --iterations 10"
+    [ "$tool" != probe ] || options="--grid 2 --rounds 1 --max-bytes 1K"
+    # shellcheck disable=SC2086 # the options are words
+    timeout 60 "$railmux" run --no-prefix -n 3 "$railmux" "$tool" --peer 2 $options >"$work/run" || fail "$tool --peer"
+    grep -q "^# railmux $tool with rank 2\b" "$work/run" || fail "$tool is not with rank 2"
+done
+! timeout 60 "$railmux" run -n 2 "$railmux" pingpong --peer 2 >"$work/run" 2>"$work/err" || fail "with a rank that there is not"
+mentions "--peer 2: the job has ranks 1 to 1 beside rank 0"
+refuses 2 "--peer" "$railmux" pingpong --listen 0 --peer 1
+refuses 2 "--peer" "$railmux" bandwidth --connect 127.0.0.1:9 --peer 1
+
 echo "what cannot work says what and what to do"
 refuses 1 "127.0.0.1:9 cannot be reached" "$railmux" pingpong --connect 127.0.0.1:9 --set connect.patience=100ms
 listen pingpong

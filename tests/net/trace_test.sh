@@ -61,7 +61,7 @@ PYTHON
 
 echo "replay: all policies on the same messages"
 "$railmux" replay "$traces/trace.0" --json >"$work/object" || fail "replay"
-"$railmux" replay "$traces/trace.0" --policy vft:same_size,vft --stages >"$work/table" || fail "replay --stages"
+"$railmux" replay "$traces/trace.0" --policies vft:same_size,vft --stages >"$work/table" || fail "replay --stages"
 python3 - "$work" <<'PYTHON' || fail "the replay"
 import json, sys
 results = json.loads(open(f"{sys.argv[1]}/object").read())["results"]
@@ -70,8 +70,8 @@ assert len({(r["messages"], r["bytes"]) for r in results}) == 1 and results[0]["
 assert results[0]["mean_ns"] <= 1.05 * min(r["mean_ns"] for r in results), results
 assert len(open(f"{sys.argv[1]}/table").read().splitlines()) == 2 + 2 + 5
 PYTHON
-refuses 2 '--policy: ' "$railmux" replay "$traces/trace.0" --policy robin
-refuses 2 'vft has no stage "x"' "$railmux" replay "$traces/trace.0" --policy vft:x
+refuses 2 '--policies: ' "$railmux" replay "$traces/trace.0" --policies robin
+refuses 2 'vft has no stage "x"' "$railmux" replay "$traces/trace.0" --policies vft:x
 
 echo "a trace that was cut off is shown as far as it goes"
 head -c $(($(stat -c %s "$traces/trace.0") - 5)) "$traces/trace.0" >"$traces/cut"
@@ -79,7 +79,7 @@ head -c $(($(stat -c %s "$traces/trace.0") - 5)) "$traces/trace.0" >"$traces/cut
 says "ends within a record"
 
 echo "explain: in a job, of any peer"
-run_on "4 A:2,B:2" "$railmux" explain --peer 3 --size 8,4M --json || fail "explain"
+run_on "4 A:2,B:2" "$railmux" explain --peer 3 --sizes 8,4M --json || fail "explain"
 python3 - "$work/out" <<'PYTHON' || fail "the explanation"
 import json, sys
 result = json.loads(open(sys.argv[1]).read())
@@ -91,6 +91,6 @@ for told in small, large:
     assert sum(link["share_bytes"] for link in told["links"]) == told["wire_bytes"], told
     assert told["choice"] in {link["rail"] for link in told["links"] if link["share_bytes"]} and told["reason"], told
 PYTHON
-run_on "2 A,B" "$railmux" explain --size 64K || fail "explain as a table"
+run_on "2 A,B" "$railmux" explain --sizes 64K || fail "explain as a table"
 grep -q '^\* tcp:rail' "$work/out" || fail "no choice is marked"
 ! run_on "2 A,B" "$railmux" explain --peer 2 || fail "explained a rank that there is not"

@@ -4,6 +4,7 @@
 
 #include "tools/usage.hpp"
 
+using railmux::tools::parse_size;
 using railmux::tools::parse_sizes;
 using Sizes = std::vector<std::uint64_t>;
 
@@ -26,4 +27,15 @@ TEST_CASE("malformed sizes are named", "[tools]") {
         CHECK_THROWS_AS(parse_sizes(text), railmux::tools::UsageError);
     }
     CHECK_THROWS_WITH(parse_sizes("8,16-4"), "--sizes: \"16-4\" runs backwards");
+}
+
+TEST_CASE("one size, for an option of any name", "[tools]") {
+    CHECK(parse_size("--max-bytes", "0") == 0);
+    CHECK(parse_size("--max-bytes", "8K") == 8192);
+    CHECK(parse_size("--max-bytes", "1T") == 1ull << 40);
+    for (const char* text : {"", "8,9", "1-8", "-1", "8KB", "2T"}) {
+        INFO(text);
+        CHECK_THROWS_AS(parse_size("--max-bytes", text), railmux::tools::UsageError);
+    }
+    CHECK_THROWS_WITH(parse_size("--max-bytes", "8KB"), "--max-bytes: \"8KB\" is not a size");
 }
