@@ -11,7 +11,7 @@
 
 namespace railmux {
 
-/// One row of the parameter table, as `railmux info --config` prints it.
+/// One row of the parameter table, as `railmux info --config --json` prints it.
 struct Parameter {
     std::string name;      ///< e.g. "tcp.interfaces"
     std::string variable;  ///< environment variable, e.g. "RAILMUX_TCP_INTERFACES"

@@ -1,8 +1,8 @@
 // Context: everything one process owns of railmux: rails, peers, progress. Several in one process work.
 //
 // Threads: by the `thread_level` parameter: `single` and `serialized` allow one call at a time, `multiple` any.
-// Lifetime: outlives its Requests and Messages. The destructor delivers what was sent (for at most `close.timeout`) and
-// says goodbye to the peers.
+// Lifetime: outlives its Requests, Messages and MemoryRegions. The destructor delivers what was sent (for at most
+// `close.timeout`) and says goodbye to the peers.
 #pragma once
 
 #include <chrono>
@@ -29,7 +29,7 @@ namespace railmux {
 class Context {
 public:
     /// Opens the selected rails; connects nothing. Inside a job started by `railmux run` it joins that job. Throws Error
-    /// (invalid_config, no_rails, bootstrap).
+    /// (invalid_config, no_rails, bootstrap, wrong_key).
     explicit Context(const Config& config = Config::load());
     ~Context();
     Context(Context&&) noexcept;
@@ -47,13 +47,14 @@ public:
     [[nodiscard]] Peer peer(std::uint32_t rank);
 
     /// Accepts processes that connect() to `where`: "PORT", "ADDRESS:PORT" or "[V6]:PORT"; port 0 picks one. Returns the
-    /// port. Throws Error(address_in_use, invalid_argument).
+    /// port. Throws Error(address_in_use, invalid_argument, permission).
     std::uint16_t listen(std::string_view where);
 
     /// Waits for the next process that connects to listen(). Nothing when the time is over.
     [[nodiscard]] std::optional<Peer> accept(std::chrono::nanoseconds timeout);
 
-    /// Makes the process listening at "HOST:PORT" a peer. Throws Error(unreachable, wrong_key, wrong_version).
+    /// Makes the process listening at "HOST:PORT" a peer. The limit is `timeout`, not connect.patience. Throws Error
+    /// (unreachable, wrong_key, wrong_version, protocol, invalid_argument).
     [[nodiscard]] Peer connect(std::string_view where, std::chrono::nanoseconds timeout = std::chrono::seconds(10));
 
     /// This process's contact address, to be carried to others by other means, and the peer it names over there.
@@ -160,6 +161,7 @@ public:
         finish(icompare_swap(at, place, expected, desired, before), "atomic at");
         return before;
     }
+    /// Of one-sided operations only; flush(timeout) below waits for messages, too.
     void flush(Peer to);
     void flush();
 
@@ -180,8 +182,8 @@ public:
 
     /// Moves everything on that can be moved on; returns whether anything happened.
     bool progress();
-    /// Waits until everything sent has been received by its peer, and every one-sided operation is over. False when the
-    /// time is over.
+    /// Waits until everything sent has arrived at its peer (small messages need not have been received by the
+    /// application), and every one-sided operation is over. False when the time is over.
     bool flush(std::chrono::nanoseconds timeout);
 
     // --- Models ------------------------------------------------------------------------------------------------------

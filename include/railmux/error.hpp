@@ -24,8 +24,8 @@ enum class ErrorCode : std::uint16_t {
     peer_lost = 8,         ///< every link to the peer died and could not be restored in time
     peer_left = 9,         ///< the peer closed its context while the operation was under way
     truncated = 10,        ///< the message was longer than the receive buffer; the front part arrived
-    cancelled = 11,        ///< the request was cancelled before it matched
-    timed_out = 12,        ///< a wait ended by its time limit
+    cancelled = 11,        ///< cancelled before it matched; or the region of an inotified was destroyed
+    timed_out = 12,        ///< took longer than its limit; accept and flush of Context return nothing or false instead
     out_of_memory = 13,    ///< memory could not be allocated, registered or locked
     protocol = 14,         ///< the other side sent bytes that break the wire protocol
     permission = 15,       ///< the operating system refused
