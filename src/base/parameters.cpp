@@ -30,7 +30,8 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"policy", choice, "", "vft", "how messages are spread over rails",
         "vft|wfq|weighted_round_robin|round_robin|fixed"},
     {"probe", choice, "", "cached",
-        "quick measurement of a link as it comes up; full: of every one; shared: of one of a kind; cached: what no earlier run measured",
+        "which links get a quick measurement as they come up; full: every one; shared: one of a kind; cached: one of a kind, "
+        "where no earlier run measured it; off: none",
         "full|shared|cached|off"},
     {"probe.store", text, "", "", "folder for the models of earlier runs; empty: railmux in XDG_CACHE_HOME or ~/.cache"},
     {"node.share", flag, "", "on", "count what other processes of this host have on the rails (by /dev/shm)"},
@@ -43,7 +44,7 @@ constexpr auto table = std::to_array<ParameterSpec>({
 
     {"eager.max", bytes, "B", "16K", "largest message sent along with its header", "", 0, 16 * kib},
     {"eager.window", bytes, "B", "1M", "eager bytes a peer may send ahead of its receiver", "", 4 * kib, gib},
-    {"fragment.size", bytes, "B", "256K", "size of the pieces in which a large message is spread over rails",
+    {"fragment.size", bytes, "B", "256K", "largest piece in which a large message is spread over rails",
         "", 4 * kib, mib},
     {"ack.delay", duration, "us", "100us", "how long an acknowledgement waits for data to ride on", "", 0, second},
 

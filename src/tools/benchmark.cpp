@@ -167,8 +167,11 @@ void show_progress(std::string_view text) {
 }
 
 void add_side_options(CLI::App& command, SideOptions& options) {
-    auto* listen = command.add_option("--listen", options.listen, "wait for the other side on this port; 0: any")
-                       ->type_name("PORT");
+    auto* listen = command
+                       .add_option("--listen", options.listen,
+                                   "wait there for the other side; port 0: any. Anybody may connect unless "
+                                   "RAILMUX_JOB_KEY is set")
+                       ->type_name("[ADDRESS:]PORT");
     auto* connect = command.add_option("--connect", options.connect, "measure with the side that listens there")
                         ->type_name("HOST:PORT")
                         ->excludes(listen);

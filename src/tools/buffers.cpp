@@ -31,7 +31,7 @@ void Buffers::resize(std::uint64_t bytes, std::uint64_t count) {
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(page, needed)));
     if (!memory_) {
         throw Error(ErrorCode::out_of_memory, fmt::format("no memory for {} messages of {} bytes", count, bytes),
-                    "use smaller sizes or a smaller --window");
+                    "use smaller sizes or a smaller --window (pingpong: --burst)");
     }
     capacity_ = needed;
 }

@@ -13,13 +13,15 @@
 namespace railmux::tools {
 namespace {
 
-constexpr auto info_help = R"(Shows each rail that a context would see here, usable or not, and why not.
+constexpr auto info_help =
+    R"(Shows the rails that a context would see here, usable or not, and why not; three or more of one transport that are off
+for one reason share a line.
 
   railmux info
-  railmux info --rails tcp:eth*,docker0     as it would be with this selection
-  railmux info --all                        every rail that is off, and what would help
-  railmux info --config                     all parameters: value, where it comes from, default, meaning
-  railmux info --json                       for scripts
+  railmux info --rails 'tcp:eth*,^docker*'   as it would be with this selection
+  railmux info --all                         every rail that is off, and what would help
+  railmux info --config                      all parameters: value, where it comes from, default, meaning
+  railmux info --json                        for scripts
 
 See also `railmux models`: what earlier runs measured.)";
 

@@ -23,9 +23,10 @@ way: MB/s (10^6 bytes) and operations per second.
   host-b$ railmux atomic --connect host-a:5000                fetch_add of 4 and of 8 bytes
         $ railmux run -n 2 railmux get --rails tcp:eth1
 
-Any of the three serves the other two. What is put carries a number in its first and last 8 bytes and is checked over there,
-as is every byte of the last put into each place; what is got is checked here; each atomic must find what the one before left.
-Exit code 0 says that all of it was right. The bytes by rail are the payload of the second measurement.)";
+A listener of any measuring command serves all of them (--keep: one after the other). What is put carries a number in its first
+and last 8 bytes and is checked over there, as is every byte of the last put into each place; what is got is checked here; each
+atomic must find what the one before left. Exit code 0 says that all of it was right. The bytes by rail are the payload of the
+second measurement.)";
 
 Result measure_access(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes,
                       Driver& driver) {

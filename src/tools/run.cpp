@@ -14,15 +14,16 @@ namespace {
 
 constexpr auto run_help = R"(railmux run -n N [OPTIONS] PROGRAM [ARGS...]
 
-Starts N processes of one job, here or on several hosts, and ends them all when one dies.
+Starts N processes of one job, here or on several hosts, and ends them all when one fails.
 
   railmux run -n 4 ./program args
   railmux run -n 8 --hosts host-a,host-b ./program        in turn, over ssh
-  railmux run -n 8 --hosts host-a:2,host-b:6 ./program    two there, six here
+  railmux run -n 8 --hosts host-a:2,host-b:6 ./program    ranks 0 and 1 on host-a, 2 to 7 on host-b
   railmux run -n 2 --hosts A,B --launch 'ip netns exec {host}' ./program
 
 Each process finds the others by itself: railmux::Context::rank(), size() and peer(). RAILMUX_* variables are handed
-over to all. Exit code: 0 when all ended well, else that of the first that did not (128 + signal when it was killed).)";
+over to all, but for RAILMUX_JOB_*, which each gets anew. Exit code: 0 when all ended well, else that of the first that
+did not (128 + signal when it was killed; 124 when --timeout was over).)";
 
 struct RunCommand {
     bootstrap::RunOptions options;

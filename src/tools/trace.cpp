@@ -12,8 +12,9 @@ namespace railmux::tools {
 namespace {
 
 constexpr auto trace_help =
-    R"(Reads what RAILMUX_TRACE=FILE recorded (%p in FILE: process id, %r: rank, %%: a %; in a job the rank is appended by
-itself) and shows for each rail what it carried, how good the predictions were, and what other choices would have gained.
+    R"(Reads what RAILMUX_TRACE=FILE recorded (%p in FILE: process id, %r: rank, %%: a %; in a job, where neither %p nor %r is
+in it, the rank is appended behind a dot) and shows for each rail what it carried, how good the predictions were, and what
+other choices would have gained.
 
   $ RAILMUX_TRACE=/tmp/trace railmux run -n 2 ./program
   $ railmux trace /tmp/trace.0 /tmp/trace.1

@@ -62,7 +62,7 @@ RailInfo nothing(const std::string& reason, const std::string& cure) {
 std::vector<RailInfo> OfiTransport::scan() {
     if (!asked_ && !has_fabric_hardware()) {
         return {nothing("no adapter here that only libfabric reaches",
-                        "name providers to use them: RAILMUX_OFI_PROVIDERS (`railmux info` lists them)")};
+                        "name providers to use them: RAILMUX_OFI_PROVIDERS (`railmux info --all` lists them)")};
     }
     try {
         domains_ = list_domains();
