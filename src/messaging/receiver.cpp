@@ -50,15 +50,14 @@ Arrived* Receiver::claim(std::uint32_t peer, TagMatch match) noexcept {
 
 void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds now) {
     const auto status = message.status();
-    if (message.broken) {
+    give_credit(message, now);
+    if (message.left_behind && message.orphan) {
         operations_.finish(
             operation,
             {.code = ErrorCode::peer_lost, .peer = status.peer, .tag = status.tag, .message = status.message});
     } else if (message.left_behind) {
-        rails_.consumed(message.peer, rts_credit, now);
         answer_rts(operation, status, message.sender, now);
     } else {
-        if (message.credited) rails_.consumed(message.peer, credit_of(message.bytes), now);
         const auto bytes = static_cast<std::size_t>(message.bytes);
         deliver(operation, status,
                 message.payload == nullptr ? std::span<const std::byte>{}
@@ -68,13 +67,14 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
 }
 
 void Receiver::drop(Arrived& message, base::Nanoseconds now) {
-    if (message.left_behind && !message.broken) {
-        rails_.consumed(message.peer, rts_credit, now);
-        bulk_.answer(message.peer, message.sender, std::nullopt, 0, now);
-    } else if (!message.left_behind) {
-        if (message.credited) rails_.consumed(message.peer, credit_of(message.bytes), now);
-    }
+    give_credit(message, now);
+    if (message.left_behind && !message.orphan) bulk_.answer(message.peer, message.sender, std::nullopt, 0, now);
     free(message);
+}
+
+void Receiver::give_credit(const Arrived& message, base::Nanoseconds now) {
+    if (message.orphan) return;  // the next session counts from nought: it would seem that more was taken than was sent
+    rails_.consumed(message.peer, message.left_behind ? rts_credit : credit_of(message.bytes), now);
 }
 
 void Receiver::free(Arrived& message) noexcept {
@@ -108,8 +108,7 @@ bool Receiver::on_eager(std::uint32_t peer, std::span<const std::byte> body, bas
     message.peer = peer;
     message.tag = eager->tag;
     message.left_behind = false;
-    message.broken = false;
-    message.credited = true;
+    message.orphan = false;
     message.bytes = eager->payload.size();
     if (!eager->payload.empty()) {
         message.payload = rails_.pool().take(eager->payload.size());
@@ -133,8 +132,7 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
     message.peer = peer;
     message.tag = rts->tag;
     message.left_behind = true;
-    message.broken = false;
-    message.credited = true;
+    message.orphan = false;
     message.bytes = rts->bytes;
     message.sender = rts->sender;
     matcher_.add(message);
@@ -171,9 +169,7 @@ void Receiver::peer_gone(std::uint32_t peer, ErrorCode code) {
         operations_.finish(*posted->operation, {.code = code, .peer = Peer::from_index(peer), .tag = posted->tag});
     }
     arrived_.for_each([&](Arrived& message) {
-        if (message.peer != peer) return;
-        message.credited = false;
-        message.broken = message.left_behind;
+        if (message.peer == peer) message.orphan = true;
     });
 }
 

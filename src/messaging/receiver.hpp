@@ -23,8 +23,7 @@ struct Arrived : Unexpected {
     bool used = false;
 
     bool left_behind = false;         // by rendezvous: the payload is still with the sender
-    bool broken = false;              // ... and the sender is gone
-    bool credited = true;             // its session goes on: taking it makes room there
+    bool orphan = false;              // the session that it came by is over
     rails::Frame* payload = nullptr;  // eager: a copy, in a frame of the pool
     std::uint64_t bytes = 0;
     Handle sender;
@@ -59,6 +58,7 @@ private:
     void deliver(Operation& operation, Status status, std::span<const std::byte> payload);
     void answer_rts(Operation& operation, const Status& message, Handle sender, base::Nanoseconds now);
     void bulk_received(std::uint64_t operation, ErrorCode code) override;
+    void give_credit(const Arrived& message, base::Nanoseconds now);
     void free(Arrived& message) noexcept;
     [[nodiscard]] Operation* match(std::uint32_t peer, Tag tag) noexcept;
 

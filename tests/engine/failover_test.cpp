@@ -114,54 +114,6 @@ TEST_CASE("failover: the only rail is cut and comes back", "[engine]") {
     CHECK(got == data);
 }
 
-TEST_CASE("failover: what was not yet received of an ended session makes no room in the next one", "[engine]") {
-    test::SimHosts hosts(1);
-    hosts.settings = {{"connect.patience", "50ms"}, {"connect.timeout", "20ms"}, {"eager.window", "4K"}};
-    for (const char* host : {"a", "b"}) hosts.fabric.add_rail(host, {.device = "eth0", .network = "net0"});
-    const auto a = hosts.start("a", "vft");
-    const auto b = hosts.start("b", "vft");
-    const auto to_b = a->add_peer(b->address());
-    const auto to_a = b->add_peer(a->address());
-    const auto data = pattern(3000);
-    std::vector<std::byte> got(data.size());
-    const MutableBuffer in(got);
-    const auto send = [&](Tag tag, std::size_t bytes = 8) {
-        const ConstBuffer out(data.data(), bytes);
-        auto request = a->isend(to_b, tag, {&out, 1}, nullptr);
-        std::optional<Status> status;
-        hosts.until({a.get(), b.get()}, [&] { return (status = a->test(request)).has_value(); });
-        return status->code;
-    };
-    const auto receive = [&](Tag tag) {
-        auto request = b->irecv(to_a, tag, {&in, 1}, nullptr);
-        std::optional<Status> status;
-        hosts.until({a.get(), b.get()}, [&] { return (status = b->test(request)).has_value(); });
-        return status->code;
-    };
-    const auto fails = [&](messaging::Engine& engine, Peer to) {  // its session with `to` ends
-        std::vector<std::byte> large(100'000);
-        const ConstBuffer all(large);
-        auto request = engine.isend(to, 9, {&all, 1}, nullptr);
-        std::optional<Status> status;
-        hosts.until({a.get(), b.get()}, [&] { return (status = engine.test(request)).has_value(); });
-        CHECK_FALSE(status->ok());
-    };
-    REQUIRE(send(1, data.size()) == ErrorCode::ok);
-    hosts.until({a.get(), b.get()}, [&] { return b->probe(to_a, 1).has_value(); });
-    hosts.fabric.cut("a/eth0", "b/eth0", test::sim::Cut::loud);
-    fails(*a, to_b);
-    fails(*b, to_a);
-    hosts.fabric.restore("a/eth0", "b/eth0");
-    REQUIRE(send(2) == ErrorCode::ok);
-    CHECK(receive(2) == ErrorCode::ok);
-    CHECK(receive(1) == ErrorCode::ok);
-    CHECK(got == data);
-    for (Tag tag = 10; tag < 40; ++tag) {
-        CHECK(send(tag) == ErrorCode::ok);
-        CHECK(receive(tag) == ErrorCode::ok);
-    }
-}
-
 TEST_CASE("failover: a link that comes up swallows no acknowledgement", "[engine]") {
     // The second link is proven while the acknowledgement of an answer over the first one is owed.
     for (int later = 0; later < 400; later += 10) {

@@ -61,6 +61,31 @@ TEST_CASE("a silent peer is not called behind a firewall after having been tried
     CHECK_THAT(why, !Catch::Contains("within 0 ms") && !Catch::Contains("within 5 ms"));
 }
 
+TEST_CASE("what is received of a session that is over gives no credit in the next", "[engine]") {
+    test::SimHosts hosts;
+    hosts.settings = {{"connect.patience", "100ms"}};
+    for (const char* host : {"a", "b"}) hosts.fabric.add_rail(host, {});
+    const auto a = hosts.start("a", "vft");
+    const auto b = hosts.start("b", "vft");
+    const auto to_b = a->add_peer(b->address());
+    const auto to_a = b->add_peer(a->address());
+    const auto data = pattern(3000);
+    const ConstBuffer out(data);
+    auto old = b->isend(to_a, 2, {&out, 1}, nullptr);
+    hosts.until({a.get(), b.get()}, [&] { return a->probe(to_b, {2}) && b->test(old); });
+    hosts.fabric.cut("a/eth0", "b/eth0", test::sim::Cut::loud);
+    hosts.until({a.get(), b.get()}, [&] { return !a->failure(to_b).empty() && !b->failure(to_a).empty(); });
+    hosts.fabric.restore("a/eth0", "b/eth0");
+    hosts.deliver(*b, to_a, *a, to_b, 8);
+    std::vector<std::byte> got(data.size());
+    const MutableBuffer in(got);
+    auto receive = a->irecv(to_b, {2}, {&in, 1}, nullptr);
+    CHECK(a->test(receive)->ok());
+    CHECK((got == data));
+    hosts.deliver(*a, to_b, *b, to_a, 8);
+    hosts.deliver(*b, to_a, *a, to_b, 8);
+}
+
 TEST_CASE("who sleeps until a peer is given up wakes up when it is", "[engine]") {
     auto config = test::two_rails();
     config.set("log", "off").set("progress", "block").set("connect.patience", "100ms");
