@@ -40,6 +40,10 @@ Connector::Attempt* Connector::attempt_of(std::uint32_t peer) noexcept {
     return place == attempts_.end() ? nullptr : &*place;
 }
 
+void Connector::forget_attempt(std::uint32_t peer) noexcept {
+    std::erase_if(attempts_, [&](const Attempt& a) { return a.peer == peer; });
+}
+
 bool Connector::trying(std::uint32_t peer) const noexcept {
     return std::any_of(attempts_.begin(), attempts_.end(), [&](const Attempt& a) { return a.peer == peer; });
 }
@@ -102,7 +106,7 @@ void Connector::advance(Attempt& attempt, base::Nanoseconds now) {
     }
     if (attempt.pending > 0) return;
     const auto peer = attempt.peer;
-    std::erase_if(attempts_, [&](const Attempt& a) { return a.peer == peer; });
+    forget_attempt(peer);
     host_.attempt_over(peer, now);
 }
 
@@ -267,9 +271,9 @@ void Connector::went_down(Link& link, const transports::Event& event, base::Nano
         return;
     }
     if (reply->verdict == Verdict::stale_session && reply_proves_key(options_.key, link.setup->hello, event.data)) {
-        const auto peer = link.peer;
-        host_.session_ended(peer, reply->epoch);
-        pair_done(peer, now);
+        // Our session is the one that is refused: no link that is connecting outlives the session it was made for.
+        link.state = LinkState::closing;
+        host_.session_ended(link.peer, reply->epoch);
     } else if (reply->verdict == Verdict::duplicate) {
         pair_done(link.peer, now);
     } else {
@@ -298,9 +302,16 @@ void Connector::give_up_pair(Link& link, base::Nanoseconds now) {
 }
 
 void Connector::abandon(std::uint32_t peer, base::Nanoseconds now) {
-    std::erase_if(attempts_, [&](const Attempt& a) { return a.peer == peer; });
+    forget_attempt(peer);
     links_.for_each([&](Link& link) {
         if (link.peer == peer && link.state == LinkState::connecting) give_up_pair(link, now);
+    });
+}
+
+void Connector::session_over(std::uint32_t peer, base::Nanoseconds now) {
+    forget_attempt(peer);
+    links_.for_each([&](Link& link) {
+        if (link.peer == peer && link.state == LinkState::connecting) disconnect(link, now);
     });
 }
 

@@ -53,6 +53,8 @@ public:
     [[nodiscard]] bool trying(std::uint32_t peer) const noexcept;
     /// Ends what start began, without attempt_over; pairs still being tried have failed.
     void abandon(std::uint32_t peer, base::Nanoseconds now);
+    /// The session with the peer is over. What start began belonged to it, and ends without attempt_over or a failure.
+    void session_over(std::uint32_t peer, base::Nanoseconds now);
 
     // Events of rails, as far as they concern links that are not live.
     void requested(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
@@ -82,6 +84,7 @@ private:
     };
 
     [[nodiscard]] Attempt* attempt_of(std::uint32_t peer) noexcept;
+    void forget_attempt(std::uint32_t peer) noexcept;
     [[nodiscard]] std::vector<Pair> pairs_towards(const ProcessAddress& address, std::vector<std::string>& obstacles);
     void tell_cure(LocalRail& rail, const transports::Reachability& reachability);
     void advance(Attempt& attempt, base::Nanoseconds now);

@@ -179,6 +179,7 @@ void RailManager::fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds) {
 void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code) {
     auto& known = peers_[peer];
     known.epoch = next_epoch;
+    connector_.session_over(peer, now_);
     charge_late();  // what is charged can be released
     if (known.talk != nullptr) {
         const auto talk = std::move(known.talk);
