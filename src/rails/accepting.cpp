@@ -24,7 +24,9 @@ void Connector::requested(std::uint32_t rail, const transports::Event& event, ba
         local.refuse(event.link, reply);
         return;
     }
-    link.remote_rail = parse_hello(event.data)->rail;
+    const auto hello = *parse_hello(event.data);
+    drop_unproven(rail, hello, now);
+    link.remote_rail = hello.rail;
     link.state = LinkState::accepting;
     link.setup = std::make_unique<Link::Setup>();
     std::copy(event.data.begin(), event.data.end(), link.setup->hello.begin());
@@ -33,39 +35,57 @@ void Connector::requested(std::uint32_t rail, const transports::Event& event, ba
     local.accept(event.link, reply);
 }
 
+/// Of what a process asks for between two rails only the newest waits for its proof: replays take no more than that.
+void Connector::drop_unproven(std::uint32_t rail, const Hello& hello, base::Nanoseconds now) {
+    links_.for_each([&](Link& link) {
+        if (link.rail != rail || (link.state != LinkState::accepting && link.state != LinkState::proving)) return;
+        const auto older = *parse_hello(link.setup->hello);
+        if (older.from.instance == hello.from.instance && older.rail == hello.rail) disconnect(link, now);
+    });
+}
+
 Verdict Connector::judge(std::uint32_t rail, std::span<const std::byte> bytes, std::uint32_t& peer,
                          base::Nanoseconds now) {
     const auto verdict = judge_hello(options_.key, bytes, options_.self.instance);
     if (verdict != Verdict::accepted) return verdict;
     if (leaving_) return Verdict::leaving;
-    const auto hello = *parse_hello(bytes);
-    peer = peers_.of_instance(hello.from.instance, hello.from.rank);
-    const auto newer = static_cast<std::int8_t>(hello.epoch - peers_[peer].epoch);
-    if (newer < 0) return Verdict::stale_session;
-    if (newer > 0) host_.session_ended(peer, hello.epoch);
-    return settle_tie(peer, rail, hello.rail, now);
+    return judge(rail, *parse_hello(bytes), peer, now);
 }
 
-Verdict Connector::settle_tie(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, base::Nanoseconds now) {
-    const auto theirs = peers_[peer].instance;
-    if (theirs == options_.self.instance) return Verdict::accepted;  // both ends of a link to oneself
-    auto verdict = Verdict::accepted;
+/// A hello may be a replay: it costs no link that is proven, and no session. When the proof is there it is judged once more.
+Verdict Connector::judge(std::uint32_t rail, const Hello& hello, std::uint32_t& peer, base::Nanoseconds now) {
+    peer = peers_.find(hello.from.instance, hello.from.rank);
+    if (peer == no_peer) return Verdict::accepted;
+    const auto newer = static_cast<std::int8_t>(hello.epoch - peers_[peer].epoch);
+    if (newer < 0) return Verdict::stale_session;
+    // Links of a session that is over do not stand in the way of the next.
+    return newer == 0 && loses_tie(peer, rail, hello, now) ? Verdict::duplicate : Verdict::accepted;
+}
+
+/// Calls `visit` for the other links between these two rails: what is live, and what we asked for.
+template <typename Visit>
+void Connector::for_each_rival(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, Visit visit) {
+    if (peers_[peer].instance == options_.self.instance) return;  // both ends of a link to oneself
     links_.for_each([&](Link& link) {
-        if (link.peer != peer || link.rail != rail || link.remote_rail != remote_rail ||
-            link.state == LinkState::closing) {
-            return;
-        }
-        // Both asked at the same moment: the smaller process id goes first. Its link may be up here already while the
-        // other's request was on the way. In every other case the peer has lost the link that we still see.
-        const bool crossing =
-            link.initiated && (link.state == LinkState::connecting || now - link.since < options_.pair_limit);
-        if (crossing && options_.self.instance < theirs) {
-            verdict = Verdict::duplicate;
-        } else {
-            disconnect(link, now);
-        }
+        if (link.state != LinkState::live && link.state != LinkState::connecting) return;
+        if (link.peer == peer && link.rail == rail && link.remote_rail == remote_rail) visit(link);
     });
-    return verdict;
+}
+
+bool Connector::loses_tie(std::uint32_t peer, std::uint32_t rail, const Hello& hello, base::Nanoseconds now) {
+    // Both asked at the same moment: the smaller process id goes first. Its link may be up here already while the other's
+    // request was on the way. In every other case the peer has lost the link that we still see.
+    if (options_.self.instance > hello.from.instance) return false;
+    bool crossing = false;
+    for_each_rival(peer, rail, hello.rail, [&](const Link& link) {
+        crossing = crossing ||
+                   (link.initiated && (link.state == LinkState::connecting || now - link.since < options_.pair_limit));
+    });
+    return crossing;
+}
+
+void Connector::settle_tie(const Link& winner, base::Nanoseconds now) {
+    for_each_rival(winner.peer, winner.rail, winner.remote_rail, [&](Link& link) { disconnect(link, now); });
 }
 
 Reply::Bytes Connector::make_reply(std::uint32_t rail, std::span<const std::byte> hello, Verdict verdict,

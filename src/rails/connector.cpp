@@ -259,6 +259,19 @@ void Connector::received(Link& link, std::span<const std::byte> frame, base::Nan
         disconnect(link, now);
         return;
     }
+    // This is no replay, so what its hello asked for may be done now; if it still may: sessions have gone on since.
+    const auto hello = *parse_hello(link.setup->hello);
+    const auto verdict = judge(link.rail, hello, link.peer, now);
+    if (verdict != Verdict::accepted) {
+        log_.info("rail {}: {} is too late, closed: {}", rails_[link.rail].traits().name, link.label,
+                  explain(verdict, link.setup->hello));
+        disconnect(link, now);
+        return;
+    }
+    if (link.peer == no_peer) link.peer = peers_.of_instance(hello.from.instance, hello.from.rank);
+    peers_.learn(link.peer, hello.from.instance, {});
+    if (hello.epoch != peers_[link.peer].epoch) host_.session_ended(link.peer, hello.epoch);
+    settle_tie(link, now);
     link.setup.reset();
     host_.link_proven(link, now);
 }

@@ -53,7 +53,8 @@ public:
     [[nodiscard]] bool trying(std::uint32_t peer) const noexcept;
     /// Ends what start began, without attempt_over; pairs still being tried have failed.
     void abandon(std::uint32_t peer, base::Nanoseconds now);
-    /// The session with the peer is over. What start began belonged to it, and ends without attempt_over or a failure.
+    /// The session with the peer is over. What start began belonged to it, and ends without attempt_over or a failure; what the
+    /// peer asked for is judged once more when it is proven.
     void session_over(std::uint32_t peer, base::Nanoseconds now);
 
     // Events of rails, as far as they concern links that are not live.
@@ -96,10 +97,14 @@ private:
     void pair_done(std::uint32_t peer, base::Nanoseconds now);
     void give_up_pair(Link& link, base::Nanoseconds now);
 
+    void drop_unproven(std::uint32_t rail, const Hello& hello, base::Nanoseconds now);
     [[nodiscard]] Verdict judge(std::uint32_t rail, std::span<const std::byte> bytes, std::uint32_t& peer,
                                 base::Nanoseconds now);
-    [[nodiscard]] Verdict settle_tie(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
-                                     base::Nanoseconds now);
+    [[nodiscard]] Verdict judge(std::uint32_t rail, const Hello& hello, std::uint32_t& peer, base::Nanoseconds now);
+    [[nodiscard]] bool loses_tie(std::uint32_t peer, std::uint32_t rail, const Hello& hello, base::Nanoseconds now);
+    void settle_tie(const Link& winner, base::Nanoseconds now);
+    template <typename Visit>
+    void for_each_rival(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, Visit visit);
     [[nodiscard]] Reply::Bytes make_reply(std::uint32_t rail, std::span<const std::byte> hello, Verdict verdict,
                                           std::uint32_t peer);
     void send_proof(Link& link);

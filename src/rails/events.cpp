@@ -77,6 +77,7 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
                 if (link->state == LinkState::live) {
                     on_received(*link, event, now);
                 } else if (link->state != LinkState::closing) {
+                    static_cast<void>(catch_up());  // as below
                     connector_.received(*link, event.data, now);
                 }
             }

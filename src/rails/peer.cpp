@@ -10,12 +10,17 @@ std::uint32_t PeerTable::of_rank(std::uint32_t rank) {
     return place->second;
 }
 
-std::uint32_t PeerTable::of_instance(std::uint64_t instance, std::uint32_t rank) {
+std::uint32_t PeerTable::find(std::uint64_t instance, std::uint32_t rank) const noexcept {
     if (const auto place = by_instance_.find(instance); place != by_instance_.end()) return place->second;
-    const auto peer = rank == no_rank ? size() : of_rank(rank);
-    if (rank == no_rank) known_.add();
-    learn(peer, instance, {});
-    return peer;
+    const auto place = by_rank_.find(rank);  // nobody is entered as no_rank
+    return place == by_rank_.end() ? no_peer : place->second;
+}
+
+std::uint32_t PeerTable::of_instance(std::uint64_t instance, std::uint32_t rank) {
+    if (const auto peer = find(instance, rank); peer != no_peer) return peer;
+    if (rank != no_rank) return of_rank(rank);
+    known_.add();
+    return size() - 1;
 }
 
 void PeerTable::learn(std::uint32_t peer, std::uint64_t instance, std::span<const std::byte> address) {

@@ -105,7 +105,9 @@ public:
     [[nodiscard]] Known& operator[](std::uint32_t peer) noexcept { return known_[peer]; }
     [[nodiscard]] const Known& operator[](std::uint32_t peer) const noexcept { return known_[peer]; }
 
-    /// The entry with that instance or rank; made if there is none.
+    /// The entry with that instance, or else that rank: then it may be that of another process. no_peer if there is none.
+    [[nodiscard]] std::uint32_t find(std::uint64_t instance, std::uint32_t rank) const noexcept;
+    /// The same; made if there is none.
     std::uint32_t of_rank(std::uint32_t rank);
     std::uint32_t of_instance(std::uint64_t instance, std::uint32_t rank);
 

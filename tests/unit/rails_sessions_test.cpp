@@ -236,3 +236,59 @@ TEST_CASE("a late refusal of an old hello leaves the new session alone", "[rails
     CHECK(pair.a.gone.size() == 1);
     CHECK(pair.b->gone.size() == 1);
 }
+
+TEST_CASE("a link that proves itself too late does not join the next session", "[rails][sessions]") {
+    Couple pair(1, {.patience = 500 * base::millisecond, .pair_limit = 5 * base::second}, GENERATE(10, 30));
+    pair.talk();
+    pair.lose_links();
+    pair.world.restore();
+    run(pair.world, {&pair.a}, 100 * base::millisecond);  // it says hello, and then computes
+    run(pair.world, {pair.b.get()}, base::second);        // and is given up meanwhile
+    CHECK(pair.b->gone == Codes{ErrorCode::unreachable});
+    pair.until([&] { return !pair.a.gone.empty(); });
+    CHECK(pair.a.gone == Codes{ErrorCode::peer_lost});
+    pair.talk();
+    CHECK(pair.a.gone.size() == 1);
+    CHECK(pair.b->gone.size() == 1);
+}
+
+TEST_CASE("a hello without a proof changes nothing", "[rails][sessions]") {
+    Couple pair(1);
+    auto& b = *pair.b;
+    pair.talk();
+    Hello hello{.version = wire_version,
+                .epoch = 0,
+                .rail = 0,
+                .from = {.instance = 10, .rank = 0},
+                .to = 20,
+                .nonce = 1,
+                .job = key.job};
+    SECTION("a replay") {}
+    SECTION("of a later session") { hello.epoch = 1; }
+    SECTION("of another instance") { hello.from.instance = 30; }
+    SECTION("of somebody unknown") { hello.from = {.instance = 30, .rank = no_rank}; }
+    const auto links = b.manager.live_links(0);
+    const auto known = b.manager.peers().size();
+    const auto replayer = pair.world.fabric.open("x", "eth0");
+    for (int i = 0; i < 3; ++i) static_cast<void>(replayer->connect(b.rail_address(), encode_hello(key, hello)));
+    const auto end = World::now() + 5 * base::second;
+    std::array<transports::Event, 8> events;
+    std::size_t answers = 0;
+    std::size_t closed_soon = 0;
+    bool kept = true;
+    pair.until([&] {
+        answers += replayer->poll(events);
+        if (World::now() < end - 4 * base::second) closed_soon = answers - std::min<std::size_t>(answers, 3);
+        kept = kept && b.manager.live_links(0) == links;
+        return World::now() >= end;
+    });
+    CHECK(kept);
+    CHECK(answers == 6);  // accepted, and closed: by the next one, the last when no proof came
+    CHECK(closed_soon == 2);
+    CHECK(b.peer(0).instance == 10);
+    CHECK(b.peer(0).epoch == 0);
+    CHECK(b.manager.peers().size() == known);
+    CHECK(b.gone.empty());
+    CHECK(pair.a.links_lost(1) == 0);
+    pair.talk();
+}
