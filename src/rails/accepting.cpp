@@ -56,6 +56,9 @@ Verdict Connector::judge(std::uint32_t rail, std::span<const std::byte> bytes, s
 Verdict Connector::judge(std::uint32_t rail, const Hello& hello, std::uint32_t& peer, base::Nanoseconds now) {
     peer = peers_.find(hello.from.instance, hello.from.rank);
     if (peer == no_peer) return Verdict::accepted;
+    const auto standing = peers_.standing(peer, hello.from.instance);
+    if (standing == PeerTable::Standing::successor) return Verdict::accepted;
+    if (standing == PeerTable::Standing::predecessor) return Verdict::wrong_process;
     const auto newer = static_cast<std::int8_t>(hello.epoch - peers_[peer].epoch);
     if (newer < 0) return Verdict::stale_session;
     // Links of a session that is over do not stand in the way of the next.

@@ -269,8 +269,7 @@ void Connector::received(Link& link, std::span<const std::byte> frame, base::Nan
         return;
     }
     if (link.peer == no_peer) link.peer = peers_.of_instance(hello.from.instance, hello.from.rank);
-    peers_.learn(link.peer, hello.from.instance, {});
-    if (hello.epoch != peers_[link.peer].epoch) host_.session_ended(link.peer, hello.epoch);
+    host_.follow_session(link.peer, hello.from.instance, hello.epoch);
     settle_tie(link, now);
     link.setup.reset();
     host_.link_proven(link, now);
@@ -286,7 +285,7 @@ void Connector::went_down(Link& link, const transports::Event& event, base::Nano
     if (reply->verdict == Verdict::stale_session && reply_proves_key(options_.key, link.setup->hello, event.data)) {
         // Our session is the one that is refused: no link that is connecting outlives the session it was made for.
         link.state = LinkState::closing;
-        host_.session_ended(link.peer, reply->epoch);
+        host_.follow_session(link.peer, peers_[link.peer].instance, reply->epoch);
     } else if (reply->verdict == Verdict::duplicate) {
         pair_done(link.peer, now);
     } else {

@@ -30,8 +30,9 @@ public:
     virtual void link_dropped(Link& link, base::Nanoseconds now) = 0;
     /// No pair is being tried any more.
     virtual void attempt_over(std::uint32_t peer, base::Nanoseconds now) = 0;
-    /// The session with this peer ends; the next one has that epoch.
-    virtual void session_ended(std::uint32_t peer, std::uint8_t next_epoch) = 0;
+    /// The peer is the process `instance`, whose session with us has that epoch: another session with it, or one with the
+    /// process whose place it took, ends.
+    virtual void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) = 0;
 
 protected:
     ~ConnectorHost() = default;

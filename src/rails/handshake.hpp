@@ -41,9 +41,10 @@ enum class Verdict : std::uint8_t {
     wrong_version = 1,
     wrong_job = 2,
     wrong_key = 3,
-    wrong_process = 4,  // the address now belongs to somebody else, e.g. a docker0 that every host has
-    duplicate = 5,      // this pair of rails is connected, or the other side's own attempt goes first
-    leaving = 6,        // the context is being closed
+    wrong_process =
+        4,          // the address now belongs to somebody else, e.g. a docker0 that every host has; or the rank does
+    duplicate = 5,  // this pair of rails is connected, or the other side's own attempt goes first
+    leaving = 6,    // the context is being closed
     stale_session = 7,  // the acceptor gave the session up; begin a new one with the epoch in the reply
 };
 

@@ -23,6 +23,12 @@ std::uint32_t PeerTable::of_instance(std::uint64_t instance, std::uint32_t rank)
     return size() - 1;
 }
 
+PeerTable::Standing PeerTable::standing(std::uint32_t peer, std::uint64_t instance) const noexcept {
+    const auto newest = known_[peer].instance;
+    if (newest == 0 || newest == instance) return Standing::current;
+    return by_instance_.contains(instance) ? Standing::predecessor : Standing::successor;
+}
+
 void PeerTable::learn(std::uint32_t peer, std::uint64_t instance, std::span<const std::byte> address) {
     auto& known = known_[peer];
     known.instance = instance;

@@ -111,6 +111,10 @@ public:
     std::uint32_t of_rank(std::uint32_t rank);
     std::uint32_t of_instance(std::uint64_t instance, std::uint32_t rank);
 
+    /// What a process is to the entry that was found for it: a rank may be started anew, and its entry is the newest one's.
+    enum class Standing : std::uint8_t { current, successor, predecessor };
+    [[nodiscard]] Standing standing(std::uint32_t peer, std::uint64_t instance) const noexcept;
+
     /// Notes what is now known of a peer.
     void learn(std::uint32_t peer, std::uint64_t instance, std::span<const std::byte> address);
 
@@ -118,7 +122,7 @@ public:
 
 private:
     base::StableVector<Known> known_;
-    std::unordered_map<std::uint64_t, std::uint32_t> by_instance_;
+    std::unordered_map<std::uint64_t, std::uint32_t> by_instance_;  // predecessors, too: none may come back
     std::unordered_map<std::uint32_t, std::uint32_t> by_rank_;
 };
 

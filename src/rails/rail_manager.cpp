@@ -71,6 +71,9 @@ ProcessAddress RailManager::own_address(std::string host, std::uint32_t pid) con
 
 std::uint32_t RailManager::learn(const ProcessAddress& address) {
     const auto peer = peers_.of_instance(address.instance, address.rank);
+    const auto standing = peers_.standing(peer, address.instance);
+    if (standing == PeerTable::Standing::predecessor) return peer;  // old news
+    if (standing == PeerTable::Standing::successor) follow_session(peer, address.instance, 0);
     peers_.learn(peer, address.instance, address.encode());
     if (const auto* talk = peers_[peer].talk.get(); talk != nullptr && talk->wanted) schedule(0);
     return peer;
@@ -181,32 +184,41 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
     known.epoch = next_epoch;
     connector_.session_over(peer, now_);
     charge_late();  // what is charged can be released
-    if (known.talk != nullptr) {
-        const auto talk = std::move(known.talk);
-        for (const auto slot : talk->links) {
-            Link& link = links_.at(slot);
-            rails_[link.rail].rail->disconnect(link.id);
-            link.state = LinkState::closing;
-            assessor_.link_down(link);
-            flooder_.link_down(link);
-        }
-        drop_claims(*talk);
-        std::erase(bulk_peers_, peer);
-        const auto let_go = [&](Frame& frame) {
-            uncharge(frame);
-            frame.acked = true;
-            release_if_free(peer, frame);
-        };
-        upper_.on_peer_gone(peer, code);  // before it is told of frames that were not delivered
-        talk->session.for_each_unacknowledged(let_go);
-        while (!talk->waiting.empty()) let_go(*talk->waiting.pop());
-        return;
+    const auto talk = std::move(known.talk);
+    if (talk == nullptr) return;  // it had not begun
+    for (const auto slot : talk->links) {
+        Link& link = links_.at(slot);
+        rails_[link.rail].rail->disconnect(link.id);
+        link.state = LinkState::closing;
+        assessor_.link_down(link);
+        flooder_.link_down(link);
     }
-    upper_.on_peer_gone(peer, code);
+    drop_claims(*talk);
+    std::erase(bulk_peers_, peer);
+    const auto let_go = [&](Frame& frame) {
+        uncharge(frame);
+        frame.acked = true;
+        release_if_free(peer, frame);
+    };
+    upper_.on_peer_gone(peer, code);  // before it is told of frames that were not delivered
+    talk->session.for_each_unacknowledged(let_go);
+    while (!talk->waiting.empty()) let_go(*talk->waiting.pop());
 }
 
-void RailManager::session_ended(std::uint32_t peer, std::uint8_t next_epoch) {
-    end_session(peer, next_epoch, ErrorCode::peer_lost);
+void RailManager::follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) {
+    auto& known = peers_[peer];
+    const bool succeeded = peers_.standing(peer, instance) == PeerTable::Standing::successor;
+    if (succeeded) log_.info("{} was started anew: the session with its predecessor is over", peers_.name(peer));
+    peers_.learn(peer, instance, {});
+    if (!succeeded && epoch == known.epoch) return;
+    const auto code = known.left ? ErrorCode::peer_left : ErrorCode::peer_lost;
+    if (succeeded) {  // how the other one ended, and where it was, says nothing of this one
+        known.left = false;
+        known.failed = ErrorCode::ok;
+        known.failure.reset();
+        known.address.clear();
+    }
+    end_session(peer, epoch, code);
 }
 
 // --- Links -----------------------------------------------------------------------------------------------------------

@@ -198,7 +198,7 @@ private:
     void link_proven(Link& link, base::Nanoseconds now) override;
     void link_dropped(Link& link, base::Nanoseconds now) override;
     void attempt_over(std::uint32_t peer, base::Nanoseconds now) override;
-    void session_ended(std::uint32_t peer, std::uint8_t next_epoch) override;
+    void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) override;
 
     // AssessorHost
     void post_now(Link& link, Frame* frame) override;

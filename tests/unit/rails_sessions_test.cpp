@@ -252,6 +252,49 @@ TEST_CASE("a link that proves itself too late does not join the next session", "
     CHECK(pair.b->gone.size() == 1);
 }
 
+TEST_CASE("a rank that was started anew begins anew", "[rails][sessions]") {
+    const std::uint64_t next_instance = GENERATE(5, 30);
+    const auto how =
+        GENERATE(as<std::string>(), "it said goodbye", "it crashed", "it crashed, we learn the new address");
+    INFO(how);
+    Couple pair(2);
+    auto& a = pair.a;
+    pair.talk();
+    const auto old_address = pair.b->manager.own_address("b", 1);
+    if (how == "it said goodbye") {
+        pair.b->manager.say_goodbye(World::now());
+        pair.until([&] { return !a.gone.empty() && pair.b->manager.idle(0); });
+        pair.b->manager.close();
+    } else {
+        pair.world.cut(sim::Cut::silent);
+    }
+    pair.b = std::make_unique<Process>(pair.world, "x", Identity{.instance = next_instance, .rank = 1});
+    auto& next = *pair.b;
+    if (how == "it crashed, we learn the new address") {
+        a.knows(next);
+    } else {
+        next.knows(a);
+        next.say(0, "new");
+        pair.until([&] { return pair.heard(a, "new"); });
+    }
+    a.manager.learn(old_address);  // old news
+    a.say(1, "newer");
+    pair.until([&] { return pair.heard(next, "newer"); });
+    CHECK(next.heard == Strings{"newer"});                       // and nothing of the old session
+    CHECK(a.gone.size() == (how == "it said goodbye" ? 2 : 1));  // the session is over when its links are
+    CHECK(next.gone.empty());
+    CHECK_FALSE(a.peer(1).left);
+    CHECK(a.peer(1).failed == ErrorCode::ok);
+    CHECK(a.peer(1).instance == next_instance);
+    pair.world.restore();
+    Process old(pair.world, "b", {.instance = 20, .rank = 1}, impatient);  // as if it were still alive
+    old.knows(a);
+    old.say(0, "old");
+    until(pair.world, {&a, &next, &old}, [&] { return !old.gone.empty(); });
+    CHECK(a.peer(1).instance == next_instance);
+    pair.talk();
+}
+
 TEST_CASE("a hello without a proof changes nothing", "[rails][sessions]") {
     Couple pair(1);
     auto& b = *pair.b;
