@@ -1,12 +1,15 @@
 // Sessions and the links under them, of whole rail managers on a simulated fabric: whatever is late, given up, started anew
 // or replayed, a link carries the session it was made for, or none.
+#include <fmt/format.h>
 #include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <functional>
 #include <initializer_list>
 #include <memory>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -250,6 +253,51 @@ TEST_CASE("a link that proves itself too late does not join the next session", "
     pair.talk();
     CHECK(pair.a.gone.size() == 1);
     CHECK(pair.b->gone.size() == 1);
+}
+
+TEST_CASE("whatever is lost, late and given up, and when, the two find together again", "[rails][sessions]") {
+    const auto instance_of_a = GENERATE(10, 30);
+    for (unsigned seed = 1; seed <= 100; ++seed) {
+        INFO("seed " << seed);
+        std::mt19937 random(seed);
+        Couple pair(2, impatient, instance_of_a);
+        auto& a = pair.a;
+        auto& b = *pair.b;
+        int said = 0;
+        const auto say = [&](Process& from, std::uint32_t to) {
+            from.say(to, fmt::format("{:04}", ++said));  // so that they sort
+            return fmt::format("{:04}", said);
+        };
+        for (int i = 0; i < 60; ++i) {
+            const auto time = base::Nanoseconds{1000} << random() % 18;  // to 131 ms, beyond the patience of one
+            switch (random() % 8) {
+                case 0: say(a, 1); break;
+                case 1: say(b, 0); break;
+                case 2: pair.world.cut(sim::Cut::loud); break;
+                case 3: pair.world.restore(); break;
+                case 4: run(pair.world, {&a}, time); break;
+                case 5: run(pair.world, {&b}, time); break;
+                case 6: pair.world.fabric.advance(time); break;
+                default: run(pair.world, {&a, &b}, time); break;
+            }
+        }
+        pair.world.restore();
+        bool together = false;
+        // A session that the other has given up ends when it is used: what is said then is lost, and that is told.
+        for (int i = 0; i < 3 && !together; ++i) {
+            const auto to_b = say(a, 1);
+            const auto to_a = say(b, 0);
+            const auto end = World::now() + 12 * base::second;
+            pair.until([&] {
+                together = pair.heard(a, to_a) && pair.heard(b, to_b);
+                return together || World::now() > end;
+            });
+        }
+        REQUIRE(together);
+        for (const auto* heard : {&a.heard, &b.heard}) {  // each once, in order
+            CHECK(std::adjacent_find(heard->begin(), heard->end(), std::greater_equal<>()) == heard->end());
+        }
+    }
 }
 
 TEST_CASE("a rank that was started anew begins anew", "[rails][sessions]") {
