@@ -1,44 +1,32 @@
 // IP addresses and their networks.
 #include "base/ip_address.hpp"
 
-#include <arpa/inet.h>
-
 #include <catch2/catch.hpp>
-#include <cstring>
+
+#include "unit/ip_addresses.hpp"
 
 using railmux::base::IpAddress;
-
-namespace {
-
-IpAddress address(const char* text, std::uint8_t prefix) {
-    IpAddress made{.prefix = prefix};
-    if (::inet_pton(AF_INET, text, &made.bytes) == 1) return made;
-    made.family = AF_INET6;
-    REQUIRE(::inet_pton(AF_INET6, text, &made.bytes) == 1);
-    return made;
-}
-
-}  // namespace
+using railmux::test::ip_address;
 
 TEST_CASE("addresses of one network are told from others", "[base]") {
-    CHECK(address("10.77.0.1", 24).same_network(address("10.77.0.200", 16)));
-    CHECK_FALSE(address("10.77.0.1", 24).same_network(address("10.77.1.1", 24)));
-    CHECK_FALSE(address("10.77.0.1", 24).same_network(address("fd77::1", 64)));
-    CHECK(address("fd77::1", 64).same_network(address("fd77::2:1", 64)));
-    CHECK(address("10.77.3.9", 20).network() == "10.77.0.0/20");
-    CHECK(address("fd77::ffff:1", 112).network() == "fd77::ffff:0/112");
-    CHECK(address("10.77.3.9", 0).network() == "0.0.0.0/0");
-    CHECK(address("10.77.3.9", 32).network() == "10.77.3.9/32");
+    CHECK(ip_address("10.77.0.1", 24).same_network(ip_address("10.77.0.200", 16)));
+    CHECK_FALSE(ip_address("10.77.0.1", 24).same_network(ip_address("10.77.1.1", 24)));
+    CHECK_FALSE(ip_address("10.77.0.1", 24).same_network(ip_address("fd77::1", 64)));
+    CHECK(ip_address("fd77::1", 64).same_network(ip_address("fd77::2:1", 64)));
+    CHECK(ip_address("10.77.3.9", 20).network() == "10.77.0.0/20");
+    CHECK(ip_address("fd77::ffff:1", 112).network() == "fd77::ffff:0/112");
+    CHECK(ip_address("10.77.3.9", 0).network() == "0.0.0.0/0");
+    CHECK(ip_address("10.77.3.9", 32).network() == "10.77.3.9/32");
 }
 
 TEST_CASE("an address is the same with any prefix, but not in another family", "[base]") {
-    CHECK(address("10.77.0.1", 24).same_host(address("10.77.0.1", 8)));
-    CHECK_FALSE(address("10.77.0.1", 24).same_host(address("10.77.0.2", 24)));
-    CHECK_FALSE(address("0.0.0.0", 0).same_host(address("::", 0)));
+    CHECK(ip_address("10.77.0.1", 24).same_host(ip_address("10.77.0.1", 8)));
+    CHECK_FALSE(ip_address("10.77.0.1", 24).same_host(ip_address("10.77.0.2", 24)));
+    CHECK_FALSE(ip_address("0.0.0.0", 0).same_host(ip_address("::", 0)));
 }
 
 TEST_CASE("an address comes back from a socket address and from the wire as it was", "[base]") {
-    for (const auto& sent : {address("10.77.0.1", 24), address("fd77::1", 64)}) {
+    for (const auto& sent : {ip_address("10.77.0.1", 24), ip_address("fd77::1", 64)}) {
         const auto storage = sent.to_sockaddr(5000);
         CHECK(IpAddress::from_sockaddr(reinterpret_cast<const sockaddr&>(storage)).same_host(sent));
         const auto parsed = IpAddress::parse(sent.version(), sent.prefix, std::as_bytes(std::span(&sent.bytes, 1)));
@@ -49,7 +37,7 @@ TEST_CASE("an address comes back from a socket address and from the wire as it w
 }
 
 TEST_CASE("an address whose family, prefix or length cannot be is refused", "[base]") {
-    const auto good = address("10.77.0.1", 24);
+    const auto good = ip_address("10.77.0.1", 24);
     const auto bytes = std::as_bytes(std::span(&good.bytes, 1));
     CHECK(IpAddress::parse(4, 32, bytes));
     CHECK_FALSE(IpAddress::parse(4, 33, bytes));

@@ -1,28 +1,15 @@
 // The address of a verbs rail: what others are told, and what is made of what they tell.
-#include <arpa/inet.h>
-
 #include <catch2/catch.hpp>
 #include <vector>
 
 #include "transports/verbs/address.hpp"
+#include "unit/ip_addresses.hpp"
 
 using namespace railmux::transports::verbs;
-using railmux::base::IpAddress;
-
-namespace {
-
-IpAddress port(const char* text, std::uint8_t prefix) {
-    IpAddress made{.prefix = prefix};
-    if (::inet_pton(AF_INET, text, &made.bytes) == 1) return made;
-    made.family = AF_INET6;
-    REQUIRE(::inet_pton(AF_INET6, text, &made.bytes) == 1);
-    return made;
-}
-
-}  // namespace
+using railmux::test::ip_address;
 
 TEST_CASE("a verbs rail's address comes back as it was", "[transports]") {
-    for (const auto& at : {port("10.77.0.1", 24), port("fd77::1", 64)}) {
+    for (const auto& at : {ip_address("10.77.0.1", 24), ip_address("fd77::1", 64)}) {
         const RailAddress sent{.host = 0x1122334455667788, .at = at, .full_port = 5000, .short_port = 65535};
         const auto parsed = RailAddress::parse(sent.encode());
         REQUIRE(parsed);
@@ -35,7 +22,7 @@ TEST_CASE("a verbs rail's address comes back as it was", "[transports]") {
 }
 
 TEST_CASE("a malformed verbs address is refused", "[transports]") {
-    const RailAddress good{.host = 1, .at = port("10.77.0.1", 24), .full_port = 1, .short_port = 2};
+    const RailAddress good{.host = 1, .at = ip_address("10.77.0.1", 24), .full_port = 1, .short_port = 2};
     const auto bytes = good.encode();
     for (std::size_t size = 0; size < bytes.size(); ++size) {
         CHECK_FALSE(RailAddress::parse(std::span(bytes).first(size)));
