@@ -43,14 +43,14 @@ IpAddress IpAddress::masked() const noexcept {
     return network;
 }
 
-bool IpAddress::same_host(const IpAddress& other) const noexcept {
+bool IpAddress::same_address(const IpAddress& other) const noexcept {
     return family == other.family && std::memcmp(&bytes, &other.bytes, sizeof bytes) == 0;
 }
 
 bool IpAddress::same_network(const IpAddress& other) const noexcept {
     auto theirs = other;
     theirs.prefix = prefix;
-    return masked().same_host(theirs.masked());
+    return masked().same_address(theirs.masked());
 }
 
 sockaddr_storage IpAddress::to_sockaddr(std::uint16_t port) const noexcept {

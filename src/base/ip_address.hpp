@@ -30,7 +30,7 @@ struct IpAddress {
     [[nodiscard]] std::string network() const;  // "10.77.0.0/24"
     [[nodiscard]] IpAddress masked() const noexcept;
     /// The same address; the prefixes may differ.
-    [[nodiscard]] bool same_host(const IpAddress& other) const noexcept;
+    [[nodiscard]] bool same_address(const IpAddress& other) const noexcept;
     /// Whether `other` is in this one's network.
     [[nodiscard]] bool same_network(const IpAddress& other) const noexcept;
     [[nodiscard]] sockaddr_storage to_sockaddr(std::uint16_t port) const noexcept;

@@ -11,6 +11,9 @@ namespace railmux::model {
 
 namespace {
 
+// Between two trains, however slow the rail.
+constexpr base::Nanoseconds longest_rest = base::second;
+
 /// Of a step whose samples are interrupted, in succession.
 constexpr std::uint32_t retries_allowed(ProbeKind kind) noexcept {
     return kind == ProbeKind::full ? 3 : kind == ProbeKind::quick ? 1 : 0;
@@ -141,14 +144,19 @@ void Prober::answered(const Sample& sample, base::Nanoseconds now) {
 }
 
 /// A rail may let pass at once what it has saved up while idle (token buckets, socket buffers). All trains are to find it as
-/// an application does that sends now and then: for as long as the bytes take where nothing is saved, nothing is sent.
-void Prober::rest(const Train& train, base::Nanoseconds now) noexcept {
+/// an application does that sends now and then: for as long as the bytes take where nothing is saved, nothing is sent. The
+/// median of the large sizes tells how long that is, since one of them may have been held up for long.
+void Prober::rest(const Train& train, base::Nanoseconds now) {
     if (options_.kind != ProbeKind::full) return;
-    double per_byte = 0;
+    std::vector<double> per_byte;
     for (const auto& size : known_) {
-        if (size.bytes >= sizes_.back() / 4) per_byte = std::max(per_byte, size.gap / static_cast<double>(size.bytes));
+        if (size.bytes >= sizes_.back() / 4) per_byte.push_back(size.gap / static_cast<double>(size.bytes));
     }
-    rested_ = now + static_cast<base::Nanoseconds>(per_byte * static_cast<double>(train.n * train.bytes));
+    if (per_byte.empty()) return;
+    const auto middle = per_byte.begin() + static_cast<std::ptrdiff_t>((per_byte.size() - 1) / 2);
+    std::ranges::nth_element(per_byte, middle);
+    const double ns = *middle * static_cast<double>(train.n) * static_cast<double>(train.bytes);
+    rested_ = now + static_cast<base::Nanoseconds>(std::min(ns, static_cast<double>(longest_rest)));
 }
 
 void Prober::lost(base::Nanoseconds now) {
@@ -198,7 +206,9 @@ void Prober::plan_more(base::Nanoseconds now) {
 /// Adds sizes where the protocol changes; false when there are none to add.
 bool Prober::plan_denser() {
     std::vector<std::uint64_t> ends;
-    for (const auto& range : assess(samples_, options_.changes).model.ranges) ends.push_back(range.up_to_bytes);
+    for (const auto& range : assess(samples_, options_.changes).model.ranges) {
+        if (range.up_to_bytes < sizes_.back()) ends.push_back(range.up_to_bytes);  // there is nothing beyond that one
+    }
     const auto added = denser(sizes_, ends);
     if (added.empty()) return false;
     steps_ = full_rounds(added, options_.rounds, options_.n);

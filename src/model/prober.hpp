@@ -106,7 +106,7 @@ private:
     [[nodiscard]] double single_estimate(std::uint64_t bytes) const noexcept;
     [[nodiscard]] const Known* known(std::uint64_t bytes) const noexcept;
     void learn(const Sample& sample);
-    void rest(const Train& train, base::Nanoseconds now) noexcept;
+    void rest(const Train& train, base::Nanoseconds now);
     void step_done(base::Nanoseconds now);
     void plan_more(base::Nanoseconds now);
     [[nodiscard]] bool plan_denser();

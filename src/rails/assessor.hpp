@@ -71,7 +71,7 @@ struct Assessed {
         model::Sample sample{};
     };
     std::unique_ptr<Probe> probe;
-    std::uint32_t next_train = 1;
+    std::uint32_t next_train = 1;  // of the next probe
 };
 
 class Assessor {

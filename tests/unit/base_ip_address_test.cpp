@@ -20,18 +20,18 @@ TEST_CASE("addresses of one network are told from others", "[base]") {
 }
 
 TEST_CASE("an address is the same with any prefix, but not in another family", "[base]") {
-    CHECK(ip_address("10.77.0.1", 24).same_host(ip_address("10.77.0.1", 8)));
-    CHECK_FALSE(ip_address("10.77.0.1", 24).same_host(ip_address("10.77.0.2", 24)));
-    CHECK_FALSE(ip_address("0.0.0.0", 0).same_host(ip_address("::", 0)));
+    CHECK(ip_address("10.77.0.1", 24).same_address(ip_address("10.77.0.1", 8)));
+    CHECK_FALSE(ip_address("10.77.0.1", 24).same_address(ip_address("10.77.0.2", 24)));
+    CHECK_FALSE(ip_address("0.0.0.0", 0).same_address(ip_address("::", 0)));
 }
 
 TEST_CASE("an address comes back from a socket address and from the wire as it was", "[base]") {
     for (const auto& sent : {ip_address("10.77.0.1", 24), ip_address("fd77::1", 64)}) {
         const auto storage = sent.to_sockaddr(5000);
-        CHECK(IpAddress::from_sockaddr(reinterpret_cast<const sockaddr&>(storage)).same_host(sent));
+        CHECK(IpAddress::from_sockaddr(reinterpret_cast<const sockaddr&>(storage)).same_address(sent));
         const auto parsed = IpAddress::parse(sent.version(), sent.prefix, std::as_bytes(std::span(&sent.bytes, 1)));
         REQUIRE(parsed);
-        CHECK(parsed->same_host(sent));
+        CHECK(parsed->same_address(sent));
         CHECK(parsed->prefix == sent.prefix);
     }
 }

@@ -306,3 +306,31 @@ TEST_CASE("what a token bucket let pass of all sizes measured is not expected of
     CHECK(found.predict(50'000).delivery.count() == Approx(6000 + 50'000 * 0.2).epsilon(0.10));
     CHECK(found.predict(1'000'000).delivery.count() == Approx(6000 + 100'000 * 0.2 + 900'000 * 8.0).epsilon(0.25));
 }
+
+TEST_CASE("a train that was held up for a minute does not make the next ones wait as long", "[model]") {
+    const auto truth = test::systems().front().truth;
+    test::FormulaLink link(truth, 0, 1);
+    Prober prober(full());
+    base::Nanoseconds now = 0, longest = 0;
+    bool held_up = false;
+    while (true) {
+        const auto action = prober.next(now, Application::idle);
+        if (action.kind == model::Action::Kind::finished) break;
+        if (action.kind == model::Action::Kind::wait) {
+            longest = std::max(longest, action.until - now);
+            now = action.until;
+            continue;
+        }
+        auto sample = link.measure(action.train, now);
+        if (!held_up && action.train.n > 1 && action.train.bytes > 32'768) {
+            sample.round_trip += 60 * base::second;
+            held_up = true;
+        }
+        now += sample.round_trip + 1000;
+        prober.answered(sample, now);
+    }
+    CHECK(held_up);
+    CHECK(longest <= base::second);
+    CHECK(prober.outcome().verdict == Verdict::measured);
+    CHECK(test::worst_error(prober.outcome().assessment.model, truth).error < 0.03);
+}

@@ -98,7 +98,7 @@ Reachability judge_pair(const LocalEnd& here, const RailAddress& there, const ba
     const bool same_host = here.address.host == there.host;
     if (here.address.loopback && there.loopback && same_host) {
         // Several loopback addresses stand for several networks: equal ones belong together.
-        if (ours.same_host(theirs)) return {Reach::direct, "loopback of this host"};
+        if (ours.same_address(theirs)) return {Reach::direct, "loopback of this host"};
         return {Reach::routed, "another loopback address of this host"};
     }
     if (here.address.loopback || there.loopback) return {Reach::never, "loopback does not leave the host"};

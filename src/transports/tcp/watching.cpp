@@ -46,7 +46,7 @@ std::string Rail::interface_trouble() const {
     if (found->loopback) return {};  // all of 127.0.0.0/8 is local without being listed
     for (const auto& ours : address_.endpoints) {
         const bool there = std::any_of(found->addresses.begin(), found->addresses.end(),
-                                       [&](const auto& a) { return a.at.same_host(ours.at); });
+                                       [&](const auto& a) { return a.at.same_address(ours.at); });
         if (!there) return fmt::format("interface {} lost its address {}", interface_, ours.at.text());
     }
     return {};

@@ -99,7 +99,7 @@ std::vector<ibv_gid_entry> gids_of(ibv_context* device, std::uint32_t port) {
 
 void set_prefix(Port& port, const std::vector<HostAddress>& addresses) {
     for (const auto& [interface, address] : addresses) {
-        if (!address.same_host(port.address)) {
+        if (!address.same_address(port.address)) {
             continue;
         }
         port.address.prefix = address.prefix;
@@ -226,7 +226,7 @@ bool still_has_gid(ibv_context* device, const Port& port) {
     const auto gids = gids_of(device, port.number);
     return std::ranges::any_of(gids, [&](const ibv_gid_entry& entry) {
         const auto address = address_of(entry.gid);
-        return entry.gid_type == IBV_GID_TYPE_ROCE_V2 && address.same_host(port.address);
+        return entry.gid_type == IBV_GID_TYPE_ROCE_V2 && address.same_address(port.address);
     });
 }
 
