@@ -26,8 +26,9 @@ void sleep_until(World& world, Rail& rail, const char* what, const std::function
         if (descriptor < 0) continue;
         if (first >= 0) REQUIRE(descriptor == first);
         first = descriptor;
-        while (!readable(descriptor, world.one_rail() ? 1000 : 1)) {
-            if (!world.one_rail()) world.poll(other);
+        bool busy = true;  // the other rail: then it is looked at again without a rest
+        while (!readable(descriptor, world.one_rail() ? 1000 : busy ? 0 : 1)) {
+            if (!world.one_rail()) busy = world.poll(other) > 0;
             if (std::chrono::steady_clock::now() > limit) FAIL("the descriptor never woke for " << what);
         }
     }
