@@ -121,12 +121,10 @@ if(RAILMUX_SANITIZE)
         target_compile_options(railmux_flags INTERFACE -fno-sanitize-recover=undefined)
     endif()
 endif()
-if(CMAKE_UNITY_BUILD)  # what only files put together bring about; the builds file by file check it
-    target_compile_options(railmux_flags INTERFACE -Wno-shadow)
-    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-        target_compile_options(railmux_flags INTERFACE -Wno-subobject-linkage)
-    endif()
-endif()
+# What only files put together bring about; the builds file by file check it.
+set(railmux_unity "$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>")
+target_compile_options(railmux_flags INTERFACE
+    "$<${railmux_unity}:-Wno-shadow>" "$<$<AND:${railmux_unity},$<CXX_COMPILER_ID:GNU>>:-Wno-subobject-linkage>")
 if(RAILMUX_BUILD_FUZZERS)  # libFuzzer sees only what is compiled for it
     target_compile_options(railmux_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
