@@ -40,6 +40,8 @@ struct RailTraffic {
     std::uint64_t resent_frames = 0;     ///< sent again after a link died
     std::uint64_t duplicate_frames = 0;  ///< received again and dropped
     std::uint64_t links_lost = 0;
+    /// Bytes of large messages that were copied into memory that the rail's device knows (RDMA, libfabric).
+    std::uint64_t copied_bytes = 0;
 
     // Predictions against what happened, of a sample: every sixteenth frame, where it was the newest one that an
     // acknowledgement told of, because others may have arrived at any time before it.

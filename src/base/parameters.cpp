@@ -65,6 +65,10 @@ constexpr auto table = std::to_array<ParameterSpec>({
         "large messages within a node: fetched from the sender's memory, copied by way of shared memory, or the cheaper one",
         "auto|fetch|copy"},
 
+    {"verbs.bulk", choice, "", "auto",
+        "memory of large messages to an RDMA device: registered, copied into registered memory, or the cheaper one",
+        "auto|register|copy"},
+
     {"ofi.providers", selector, "", "all",
         "libfabric providers to use, e.g. all,shm or tcp;ofi_rxm:eth0; those off by default must be named"},
 

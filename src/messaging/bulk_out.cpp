@@ -103,7 +103,7 @@ Frame* BulkOut::next(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote
         if (transfer.target.key_for(remote_rail) == nullptr) continue;
         for (auto& share : transfer.shares) {
             if (share.begin == share.end || (share.rail != rail && share.rail != any_rail)) continue;
-            Frame* frame = cut(transfer, share, most);
+            Frame* frame = cut(transfer, share, rail, most);
             if (transfer.unplanned == 0) ready.erase(place);
             return frame;
         }
@@ -111,12 +111,13 @@ Frame* BulkOut::next(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote
     return nullptr;
 }
 
-Frame* BulkOut::cut(Transfer& transfer, Share& share, std::uint64_t most) {
+Frame* BulkOut::cut(Transfer& transfer, Share& share, std::uint32_t rail, std::uint64_t most) {
     Frame* frame = rails_.pool().take(FrameHeader::size + FinBody::size);
     frame->type = FrameType::fin;
     frame->token = token_of(transfer);
     frame->target = &transfer.target;
     frame->put_offset = share.begin;
+    frame->registered_with = static_cast<std::uint8_t>(rail);
     std::uint64_t room = std::min(share.end - share.begin, most);
     const auto pieces = transfer.source.pieces;
     while (share.piece_offset + pieces[share.piece].size <= share.begin)
@@ -125,11 +126,14 @@ Frame* BulkOut::cut(Transfer& transfer, Share& share, std::uint64_t most) {
     std::uint64_t bytes = 0;
     for (auto at = share.piece; room > 0 && at < pieces.size() && frame->piece_count < Frame::max_pieces; ++at) {
         const auto& piece = pieces[at];
-        const auto part = std::min<std::uint64_t>(piece.size - skip, room);
-        if (part > 0) frame->pieces[frame->piece_count++] = {piece.data + skip, part, piece.region};
+        const auto wanted = std::min<std::uint64_t>(piece.size - skip, room);
+        auto part = wanted;
+        const auto region = part > 0 ? transfer.regions.covering(rails_, rail, piece, skip, part) : 0;
+        if (part > 0) frame->pieces[frame->piece_count++] = {piece.data + skip, part, region};
         room -= part;
         bytes += part;
         skip = 0;
+        if (part < wanted) break;  // the rest lies in another region
     }
     write_fin(frame->data() + FrameHeader::size, {transfer.receiver, share.begin, bytes});
     frame->bytes = FrameHeader::size + FinBody::size;
@@ -184,6 +188,7 @@ void BulkOut::end(Transfer& transfer, ErrorCode code) {
 
 void BulkOut::remove(Transfer& transfer) noexcept {
     auto& flow = *flows_[transfer.source.peer];
+    transfer.regions.drop(rails_);
     --flow.transfers;
     std::erase(flow.ready, transfer.index);
     transfers_.give(transfer);

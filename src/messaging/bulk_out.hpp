@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "messaging/slot_table.hpp"
+#include "messaging/source_regions.hpp"
 #include "messaging/wire.hpp"
 #include "rails/rail_manager.hpp"
 
@@ -90,6 +91,7 @@ private:
         std::vector<Share> shares;
         std::vector<rails::BulkTarget::Key> keys;
         rails::BulkTarget target;
+        SourceRegions regions;
     };
 
     struct Flow {                          // towards one peer
@@ -101,7 +103,7 @@ private:
     void clear(Transfer& transfer, Handle receiver, std::uint64_t bytes, std::vector<rails::BulkTarget::Key>& keys,
                base::Nanoseconds now);
     void plan(Transfer& transfer, base::Nanoseconds now);
-    [[nodiscard]] rails::Frame* cut(Transfer& transfer, Share& share, std::uint64_t most);
+    [[nodiscard]] rails::Frame* cut(Transfer& transfer, Share& share, std::uint32_t rail, std::uint64_t most);
     void end(Transfer& transfer, ErrorCode code);
     void remove(Transfer& transfer) noexcept;
     /// Names the transfer in its frames; never 0.

@@ -25,6 +25,7 @@ std::vector<RailTraffic> Engine::traffic() {
                            .resent_frames = t.resent_frames,
                            .duplicate_frames = t.duplicate_frames,
                            .links_lost = t.links_lost,
+                           .copied_bytes = t.copied_bytes,
                            .timed_frames = t.timed_frames,
                            .predicted = std::chrono::nanoseconds(t.predicted_ns),
                            .real = std::chrono::nanoseconds(t.real_ns),
@@ -56,6 +57,11 @@ std::string Engine::report() {
     }
     text += fmt::format(fmt::runtime(row), "total", "", total.sent_bytes, total.received_bytes, total.sent_frames,
                         total.received_frames, total.resent_frames, total.duplicate_frames, total.links_lost);
+    for (const auto& t : traffic()) {
+        if (t.copied_bytes == 0) continue;
+        text += fmt::format("# {} to {}: {} B of large messages were copied into registered memory\n", t.rail,
+                            rails_.peers().name(t.peer.index()), t.copied_bytes);
+    }
     return text + report_predictions() + report_models();
 }
 

@@ -179,4 +179,16 @@ void RailManager::close_regions(std::vector<OpenRegion>& regions) noexcept {
     regions.clear();
 }
 
+std::optional<transports::Region> RailManager::open_source(std::uint32_t rail, std::span<std::byte> memory) {
+    auto& entry = rails_[rail];
+    if (!entry.up || memory.size() < entry.traits().register_from) return std::nullopt;
+    auto region = entry.rail->add_region(memory, transports::Access::local);
+    if (region) return region.value();
+    if (!std::exchange(entry.copies, true)) {
+        log_.warning("rail {}: {} bytes cannot be registered, so they are copied, as others may be from now on: {}",
+                     entry.traits().name, memory.size(), region.error().what());
+    }
+    return std::nullopt;
+}
+
 }  // namespace railmux::rails

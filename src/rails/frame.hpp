@@ -132,12 +132,23 @@ struct Frame {
     static constexpr std::size_t max_pieces = 4;
     std::array<transports::Segment, max_pieces> pieces;
     std::uint8_t piece_count = 0;        // 0: no put
+    std::uint8_t registered_with = 0;    // the rail whose regions the pieces name, if they do
     const BulkTarget* target = nullptr;  // lives until the frame is acknowledged
     std::uint64_t put_offset = 0;
 
     transports::Segment segment;  // header and payload, as the rail wants it
 
     [[nodiscard]] std::span<const transports::Segment> put() const noexcept { return {pieces.data(), piece_count}; }
+    /// Regions are one rail's: for another one the pieces are memory like any other.
+    void for_rail(std::uint32_t number) noexcept {
+        if (registered_with == number) return;
+        for (auto& piece : pieces) piece.region = 0;
+    }
+    [[nodiscard]] std::uint64_t unregistered_bytes() const noexcept {
+        std::uint64_t sum = 0;
+        for (const auto& piece : put()) sum += piece.region == 0 ? piece.size : 0;
+        return sum;
+    }
     [[nodiscard]] std::uint8_t works() const noexcept { return piece_count == 0 ? 1 : 2; }
 
     /// What it puts on the wire, its put included.

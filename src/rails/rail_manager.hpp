@@ -135,6 +135,16 @@ public:
     /// be the last in the end. `regions` receives rail and region. False, and nothing is open, if nothing could come now.
     [[nodiscard]] bool open_regions(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions);
     void close_regions(std::vector<OpenRegion>& regions) noexcept;
+    /// Whether bulk over this rail may come from registered memory.
+    [[nodiscard]] bool registers(std::uint32_t rail) noexcept {
+        return rails_[rail].traits().register_from != transports::never_register;
+    }
+    /// Registers memory that bulk over this rail comes from, if that costs less than its being copied, until close_source:
+    /// after the last frame that names it in its pieces is released.
+    [[nodiscard]] std::optional<transports::Region> open_source(std::uint32_t rail, std::span<std::byte> memory);
+    void close_source(std::uint32_t rail, const transports::Region& region) noexcept {
+        rails_[rail].rail->drop_region(region);
+    }
     /// Posts what waits in outboxes.
     void flush(base::Nanoseconds now);
 

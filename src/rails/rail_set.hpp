@@ -23,6 +23,7 @@ struct LocalRail {
     std::string told_cure;       // of being merged with another; logged once
     std::uint64_t identity = 0;  // rail_identity.hpp
     bool up = true;
+    bool copies = false;  // memory could not be registered for bulk at least once: said once
     bool inward = false;  // as its traits say
 
     [[nodiscard]] const transports::RailTraits& traits() const noexcept { return rail->traits(); }

@@ -80,7 +80,10 @@ void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
     frame->sent = now;
     link.queued_bytes += frame->wire_bytes();
     if (frame->type == FrameType::probe_reply) link.queued_answers += frame->bytes;
-    if (frame->piece_count > 0) ++link.bulk;
+    if (frame->piece_count > 0) {
+        frame->for_rail(link.rail);
+        ++link.bulk;
+    }
     link.outbox.push(frame);
     mark_dirty(link);
 }
@@ -266,6 +269,8 @@ void RailManager::account_posted(Link& link, std::size_t works) {
         auto& traffic = peers_[link.peer].traffic[link.rail];
         ++traffic.sent_frames;
         traffic.sent_bytes += frame->payload;
+        if (frame->piece_count > 0 && rails_[link.rail].traits().copies_puts)
+            traffic.copied_bytes += frame->unregistered_bytes();
     }
 }
 

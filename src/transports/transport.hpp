@@ -22,7 +22,7 @@
 //  7. Nothing throws out of a Rail's hot calls (post, poll); set-up calls (open) may throw Error.
 //  8. No retries beyond the fabric's own, and no timers: time limits are the caller's business.
 //  9. drop_region returns only when no byte will be written to or read from the region any more, whatever is still in
-//     flight; a put to an unknown key, out of bounds or without the right is discarded, counted, and harms nothing else.
+//     flight (no work outstanding names it in a Segment); a put to an unknown key, out of bounds or without the right is discarded, counted, and harms nothing else.
 //     Fabrics that check puts by themselves may know no other answer than to end the connection (RDMA does): with
 //     `info().bad_put_ends_link` such a put completes as `access_denied` or `link_lost`, and its link, no other, goes down.
 #pragma once
@@ -61,7 +61,8 @@ struct RegionKey {
 /// What others may do with a region.
 enum class Access : std::uint8_t { local = 0, remote_read = 1, remote_write = 2, remote_read_write = 3 };
 
-/// A registered piece of memory. `local` goes into Segment::region on rails that need it.
+/// A registered piece of memory. `local` goes into Segment::region: a rail that would copy the bytes sends them as they are
+/// then. 0 where that makes no difference.
 struct Region {
     RegionKey key;
     std::uint64_t local = 0;
@@ -71,7 +72,7 @@ struct Region {
 struct Segment {
     std::byte* data = nullptr;  // not written to by send and put
     std::size_t size = 0;
-    std::uint64_t region = 0;  // Region::local where info().local_regions, else ignored
+    std::uint64_t region = 0;  // Region::local of a region of this rail that covers it; 0: not registered
 };
 
 enum class Op : std::uint8_t { send, put, get };
@@ -127,6 +128,9 @@ struct Event {
 /// What every rail takes in one frame: the largest eager message (parameter eager.max) and its headers.
 inline constexpr std::uint32_t least_max_frame = 16 * 1024 + 512;
 
+/// Nothing is gained by registering memory that is put from.
+inline constexpr std::uint64_t never_register = ~std::uint64_t{0};
+
 /// What a rail is and can do. Immutable once opened.
 struct RailTraits {
     std::string name;  // "tcp:eth1": unique within the process
@@ -145,10 +149,11 @@ struct RailTraits {
     bool inward = false;             // reaches this process only: without a link nothing comes in, and poll() may rest
     bool events = false;             // arm() gives a descriptor to sleep on
     bool ordered = false;            // rule 3
-    bool local_regions = false;      // Segment::region must be filled
     bool done_is_delivered = false;  // `done` implies that the remote side has the bytes
     bool bad_put_ends_link = false;  // rule 9
     bool shared = false;             // with all processes of this network namespace: they queue behind each other
+    bool copies_puts = false;        // out of memory that is not registered, into memory that is
+    std::uint64_t register_from = never_register;  // a put out of that many bytes in one piece costs less with a region
     int numa_node = -1;
     std::uint64_t speed_bps = 0;  // 0: unknown
 };

@@ -130,6 +130,37 @@ TEST_CASE("a large region is put in slices, from gather lists", "[contract]") {
     });
 }
 
+TEST_CASE("puts come from registered memory, and from other memory between", "[contract]") {
+    on_each_fixture([](World& world) {
+        if (!world.a().traits().put) return;
+        End near, far;
+        std::tie(near, far) = world.link();
+        constexpr std::size_t piece = 70'000, pieces = 4;
+        Target target(world.b(), pieces * piece, Access::remote_write);
+        auto source = pattern(pieces * piece, 9);
+        const auto region = world.a().add_region(source, Access::local).take();
+        // Which of them are registered: none, one, some, all.
+        for (unsigned registered = 0; registered < 1U << pieces; ++registered) {
+            std::ranges::fill(target.inside(), std::byte{0});
+            std::vector<Segment> segments;
+            for (std::size_t i = 0; i < pieces; ++i) {
+                const bool is = (registered >> i & 1) != 0;
+                segments.push_back({source.data() + i * piece, piece, is ? region.local : 0});
+            }
+            const Work work{.op = Op::put,
+                            .link = near.id,
+                            .segments = segments,
+                            .remote = target.key(),
+                            .cookie = world.next_cookie()};
+            world.post_all(world.a(), {&work, 1});
+            barrier(world, near, far);
+            CHECK(is_pattern(target.inside(), 9));
+        }
+        CHECK(target.guards_whole());
+        world.a().drop_region(region);
+    });
+}
+
 TEST_CASE("a frame after a put finds its bytes in place", "[contract]") {
     on_each_fixture([](World& world) {
         const auto& traits = world.a().traits();

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <functional>
 #include <initializer_list>
 #include <map>
 #include <memory>
@@ -37,10 +38,12 @@ public:
         auto rail = std::make_unique<transports::FaultyRail>(
             inner_->open(device), plan == plans_.end() ? transports::FaultPlan{} : plan->second);
         rails[device.device] = rail.get();
+        if (around) return around(std::move(rail));
         return rail;
     }
 
     std::map<std::string, transports::FaultyRail*> rails;  // owned by the engine
+    std::function<std::unique_ptr<transports::Rail>(std::unique_ptr<transports::Rail>)> around;
 
 private:
     std::unique_ptr<Transport> inner_;
@@ -67,6 +70,7 @@ public:
         for (const auto& [name, value] : settings) config.set(name, value);
         messaging::Engine::Parts parts;
         auto faulty = std::make_unique<FaultyTransport>(sim::make_transport(fabric, host), host, plans_);
+        faulty->around = around;
         if (rails != nullptr) *rails = faulty.get();
         parts.transports.push_back(std::move(faulty));
         parts.clock = [] {
@@ -117,6 +121,7 @@ public:
 
     sim::Fabric fabric;
     std::vector<std::pair<std::string, std::string>> settings;  // of engines that start from now on
+    decltype(FaultyTransport::around) around;                   // the same: what their rails are put into
     base::Nanoseconds look_each = 50'000;  // at the latest; who measures must look more often to believe what he sees
 
 private:

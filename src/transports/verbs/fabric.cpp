@@ -30,6 +30,13 @@ std::string cure_of(int code) {
 
 }  // namespace
 
+void stay_whole_in_forks() noexcept {
+    // Does nothing where the kernel copies registered pages for the child at once (5.12); fails where somebody else has
+    // used the library before, who then has decided about it.
+    static const int once = ibv_fork_init();
+    static_cast<void>(once);
+}
+
 Device open_device(const std::string& name) {
     int count = 0;
     ibv_device** all = ibv_get_device_list(&count);

@@ -39,6 +39,9 @@ struct DestroyConnection {
 };
 using CmId = std::unique_ptr<rdma_cm_id, DestroyConnection>;
 
+/// Keeps registered memory this process's when it forks. Before anything else of libibverbs.
+void stay_whole_in_forks() noexcept;
+
 /// The device of that name, opened. Throws Error.
 [[nodiscard]] Device open_device(const std::string& name);
 

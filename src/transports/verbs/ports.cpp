@@ -194,6 +194,7 @@ Port examine(ibv_context* device, const std::string& name, std::uint8_t number,
 }  // namespace
 
 std::vector<Port> list_ports() {
+    stay_whole_in_forks();
     int count = 0;
     ibv_device** devices = ibv_get_device_list(&count);
     if (devices == nullptr && errno == ENOSYS) return {};  // a kernel without RDMA

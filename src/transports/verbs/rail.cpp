@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "base/host.hpp"
+#include "transports/verbs/costs.hpp"
 
 namespace railmux::transports::verbs {
 
@@ -42,7 +43,7 @@ SharedReceiveQueue make_receives(ibv_pd* domain, const std::string& where, std::
 
 }  // namespace
 
-Rail::Rail(const Port& port, base::Logger& log)
+Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
     : port_(port),
       log_(log),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -64,6 +65,7 @@ Rail::Rail(const Port& port, base::Logger& log)
                .ordered = true,
                .bad_put_ends_link = true,
                .shared = true,
+               .copies_puts = true,
                .numa_node = port.numa_node,
                .speed_bps = port.speed_bps};
     const auto& where = traits_.name;
@@ -74,6 +76,11 @@ Rail::Rail(const Port& port, base::Logger& log)
     auto* const context = full_listener_->verbs;
     domain_.reset(ibv_alloc_pd(context));
     if (!domain_) throw failure(where, "no protection domain", errno);
+    traits_.register_from = choose_register_from(bulk, measure_costs(domain_.get()));
+    log_.info("{}: {}", where,
+              traits_.register_from == never_register
+                  ? std::string("large messages are copied into registered memory")
+                  : fmt::format("memory of large messages is registered from {} bytes on", traits_.register_from));
     wakeups_.reset(ibv_create_comp_channel(context));
     if (!wakeups_) throw failure(where, "no completion channel", errno);
     completions_.reset(ibv_create_cq(context, first_completions, nullptr, wakeups_.get(), 0));

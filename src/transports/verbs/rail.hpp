@@ -1,8 +1,9 @@
 // verbs::Rail: the rail of one port: its listeners, its links (a queue pair each), one completion queue and one shared receive
 // queue for all of them.
 //
-// Sending: post() copies each work into registered memory (or into the work request, where it is small) and hands the works
-// of a link to the device with one call. A frame is a send; a put is RDMA writes into the region at the other side.
+// Sending: post() copies each work into registered memory (or into the work request, where it is small), unless its memory is
+// registered, and hands the works of a link to the device with one call. A frame is a send; a put is RDMA writes into the
+// region at the other side.
 // Receiving: frames are lent out of the buffers of the shared receive queue, and posted again with the next poll.
 // Threads: one engine at a time, as the contract says.
 // Lifetime: closes all its connections. Members end in reverse order: what was made of a device before the device.
@@ -12,6 +13,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -33,7 +35,8 @@ namespace railmux::transports::verbs {
 class Rail final : public transports::Rail {
 public:
     /// A rail "verbs:<device>:<port>" that listens on the port's address. Throws Error.
-    Rail(const Port& port, base::Logger& log);
+    /// `bulk` is the parameter verbs.bulk.
+    Rail(const Port& port, std::string_view bulk, base::Logger& log);
     ~Rail() override;
 
     [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
@@ -94,6 +97,8 @@ private:
     [[nodiscard]] bool add(Link& link, const Work& work) noexcept;
     [[nodiscard]] bool add_frame(Link& link, const Work& work, std::size_t bytes) noexcept;
     [[nodiscard]] bool add_put(Link& link, const Work& work, std::size_t bytes) noexcept;
+    void write(Link& link, const RegionKey& remote, std::uint64_t to, const std::byte* data, std::size_t bytes,
+               std::uint32_t key) noexcept;
     ibv_send_wr& append(Link& link, RequestKind kind, const std::byte* data, std::size_t bytes,
                         std::uint32_t key) noexcept;
     bool flush(Link& link) noexcept;

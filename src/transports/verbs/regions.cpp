@@ -24,24 +24,37 @@ int device_access(Access access) noexcept {
 }  // namespace
 
 int Regions::add(ibv_pd* domain, std::span<std::byte> memory, Access access, Region& region) {
-    if (free_.empty()) {
-        free_.reserve(entries_.size() + 1);
-        free_.push_back(static_cast<std::uint32_t>(entries_.size()));
-        entries_.emplace_back();
+    MemoryRegion made;
+    if (access == Access::local) {
+        made = register_memory(domain, memory.data(), memory.size(), 0);
+        if (!made) return errno;
+        const auto slot = take_slot();
+        region = {.key = {std::uint64_t{slot} << 32, base::random_u64()}, .local = is_local | made->lkey};
+        entries_[slot] = {std::move(made), region.key.secret};
+        return 0;
     }
     // Devices want the place within a page to stay; in the lower half of the addresses no offset leads over their end.
     const auto place = reinterpret_cast<std::uint64_t>(memory.data()) & page_mask;
     const auto secret = (base::random_u64() & lower_half & ~page_mask) | place;
-    MemoryRegion made;
     if (!memory.empty()) {  // nothing can be reached in nothing
         made.reset(ibv_reg_mr_iova(domain, memory.data(), memory.size(), secret, device_access(access)));
         if (!made) return errno;
     }
-    const auto slot = free_.back();
-    free_.pop_back();
+    const auto slot = take_slot();
     region.key = {std::uint64_t{slot} << 32 | (made ? made->rkey : 0), secret};
     entries_[slot] = {std::move(made), secret};
     return 0;
+}
+
+std::uint32_t Regions::take_slot() {
+    if (free_.empty()) {
+        free_.reserve(entries_.size() + 1);  // for drop(), which must not fail
+        entries_.emplace_back();
+        return static_cast<std::uint32_t>(entries_.size() - 1);
+    }
+    const auto slot = free_.back();
+    free_.pop_back();
+    return slot;
 }
 
 void Regions::drop(const Region& region) noexcept {

@@ -18,10 +18,14 @@ namespace railmux::transports::verbs {
 
 class Regions {
 public:
-    /// 0, or the errno with which the device refused.
+    /// 0, or the errno with which the device refused. What is opened to nobody is known by its own address.
     [[nodiscard]] int add(ibv_pd* domain, std::span<std::byte> memory, Access access, Region& region);
     void drop(const Region& region) noexcept;
 
+    /// What a put needs of the memory it comes from: the key in Region::local.
+    [[nodiscard]] static std::uint32_t local_key(std::uint64_t local) noexcept {
+        return static_cast<std::uint32_t>(local);
+    }
     /// What a put needs of a key.
     [[nodiscard]] static std::uint32_t device_key(const RegionKey& key) noexcept {
         return static_cast<std::uint32_t>(key.id);
@@ -29,6 +33,10 @@ public:
     [[nodiscard]] static std::uint64_t base_address(const RegionKey& key) noexcept { return key.secret; }
 
 private:
+    static constexpr std::uint64_t is_local = std::uint64_t{1} << 32;  // in Region::local: a key may be 0, it may not
+
+    [[nodiscard]] std::uint32_t take_slot();
+
     struct Entry {
         MemoryRegion memory;
         std::uint64_t secret = 0;

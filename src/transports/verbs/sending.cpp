@@ -34,6 +34,37 @@ private:
     std::size_t at_ = 0;
 };
 
+struct Run {
+    std::size_t segments = 0;
+    std::size_t bytes = 0;
+};
+
+/// The segments at the beginning that are not registered.
+Run unregistered(std::span<const Segment> segments) noexcept {
+    Run run;
+    for (; run.segments < segments.size() && segments[run.segments].region == 0; ++run.segments)
+        run.bytes += segments[run.segments].size;
+    return run;
+}
+
+struct RequestCount {
+    std::size_t registered = 0;
+    std::size_t copied = 0;
+};
+
+RequestCount requests_for(const Work& put) noexcept {
+    RequestCount count;
+    for (auto rest = put.segments; !rest.empty();) {
+        const auto run = unregistered(rest);
+        count.copied += (run.bytes + bulk_bytes - 1) / bulk_bytes;
+        rest = rest.subspan(run.segments);
+        if (rest.empty()) break;
+        if (rest.front().size > 0) ++count.registered;
+        rest = rest.subspan(1);
+    }
+    return count;
+}
+
 }  // namespace
 
 std::size_t Rail::post(std::span<const Work> works) noexcept {
@@ -86,23 +117,45 @@ bool Rail::add_frame(Link& link, const Work& work, std::size_t bytes) noexcept {
     return true;
 }
 
+/// Registered memory goes as it is, one work request a segment; what lies between is copied.
 bool Rail::add_put(Link& link, const Work& work, std::size_t bytes) noexcept {
-    const auto pieces = std::max<std::size_t>(1, (bytes + bulk_bytes - 1) / bulk_bytes);
-    if (link.on_their_way() + pieces > data_requests) return false;
-    if (bulk_slabs_.free() < pieces && !grow(bulk_slabs_, pieces, pieces)) return false;
-    if (chained_ + pieces > chain_length && !flush(link)) return false;
-    Gatherer source(work.segments);
-    for (std::size_t at = 0, piece = 0; piece < pieces; ++piece, at += bulk_bytes) {
-        const auto some = std::min<std::size_t>(bytes - at, bulk_bytes);
-        const auto slab = bulk_slabs_.take();
-        source.read(bulk_slabs_[slab].data, some);
-        auto& request = append(link, RequestKind::put, bulk_slabs_[slab].data, some, bulk_slabs_[slab].key);
-        request.opcode = IBV_WR_RDMA_WRITE;
-        request.wr.rdma.remote_addr = Regions::base_address(work.remote) + work.offset + at;
-        request.wr.rdma.rkey = Regions::device_key(work.remote);
-        link.request(link.next - 1).slab = slab;
+    const auto needed = requests_for(work);
+    const auto total = std::max<std::size_t>(1, needed.registered + needed.copied);
+    if (link.on_their_way() + total > data_requests) return false;
+    if (bulk_slabs_.free() < needed.copied && !grow(bulk_slabs_, needed.copied, needed.copied)) return false;
+    if (chained_ + total > chain_length && !flush(link)) return false;
+    const auto to = Regions::base_address(work.remote) + work.offset;
+    if (bytes == 0) write(link, work.remote, to, nullptr, 0, 0);
+    std::size_t at = 0;
+    for (auto rest = work.segments; at < bytes;) {
+        const auto run = unregistered(rest);
+        Gatherer source(rest.first(run.segments));
+        for (std::size_t left = run.bytes; left > 0;) {
+            const auto some = std::min<std::size_t>(left, bulk_bytes);
+            const auto slab = bulk_slabs_.take();
+            source.read(bulk_slabs_[slab].data, some);
+            write(link, work.remote, to + at, bulk_slabs_[slab].data, some, bulk_slabs_[slab].key);
+            link.request(link.next - 1).slab = slab;
+            at += some;
+            left -= some;
+        }
+        rest = rest.subspan(run.segments);
+        if (rest.empty()) break;
+        const auto& segment = rest.front();
+        if (segment.size > 0)
+            write(link, work.remote, to + at, segment.data, segment.size, Regions::local_key(segment.region));
+        at += segment.size;
+        rest = rest.subspan(1);
     }
     return true;
+}
+
+void Rail::write(Link& link, const RegionKey& remote, std::uint64_t to, const std::byte* data, std::size_t bytes,
+                 std::uint32_t key) noexcept {
+    auto& request = append(link, RequestKind::put, data, bytes, key);
+    request.opcode = IBV_WR_RDMA_WRITE;
+    request.wr.rdma.remote_addr = to;
+    request.wr.rdma.rkey = Regions::device_key(remote);
 }
 
 /// One more work request on the chain.

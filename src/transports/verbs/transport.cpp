@@ -14,7 +14,9 @@ namespace {
 class VerbsTransport final : public Transport {
 public:
     explicit VerbsTransport(const Services& services)
-        : log_(services.log), rails_(base::Selector::parse(services.config.text("rails"))) {}
+        : log_(services.log),
+          rails_(base::Selector::parse(services.config.text("rails"))),
+          bulk_(services.config.text("verbs.bulk")) {}
 
     [[nodiscard]] std::string_view name() const noexcept override { return "verbs"; }
     [[nodiscard]] std::vector<RailInfo> scan() override;
@@ -25,6 +27,7 @@ private:
 
     base::Logger& log_;
     base::Selector rails_;
+    std::string bulk_;
 };
 
 RailInfo nothing(std::string reason, std::string cure) {
@@ -76,7 +79,7 @@ std::unique_ptr<transports::Rail> VerbsTransport::open(const RailInfo& device) {
         throw Error(ErrorCode::no_rails, "port " + device.device + " has vanished",
                     "it went away after it was listed: see `railmux info`");
     if (!port->obstacle.empty()) throw Error(ErrorCode::no_rails, port->obstacle, port->cure);
-    return std::make_unique<Rail>(*port, log_);
+    return std::make_unique<Rail>(*port, bulk_, log_);
 }
 
 }  // namespace
