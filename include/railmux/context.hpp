@@ -18,6 +18,7 @@
 
 #include <railmux/assessment.hpp>
 #include <railmux/config.hpp>
+#include <railmux/events.hpp>
 #include <railmux/explanation.hpp>
 #include <railmux/message.hpp>
 #include <railmux/one_sided.hpp>
@@ -204,6 +205,14 @@ public:
     /// Sends nothing and changes no decision; connects if need be, for which the peer must progress. Throws Error
     /// (invalid_argument; or why there is no link).
     [[nodiscard]] Explanation explain(Peer peer, std::uint64_t bytes);
+
+    // --- What is lost and comes back (docs/failover.md) --------------------------------------------------------------
+
+    /// Calls back when a rail to a peer, or a local interface, is lost; when one that was lost is back; and when a peer is given
+    /// up. One callback each: setting another replaces it, an empty one ends it.
+    void on_rail_down(RailCallback callback);
+    void on_rail_up(RailCallback callback);
+    void on_peer_lost(PeerCallback callback);
 
     // --- What goes on ------------------------------------------------------------------------------------------------
 

@@ -49,8 +49,19 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"ack.delay", duration, "us", "100us", "how long an acknowledgement waits for data to ride on", "", 0, second},
 
     {"connect.timeout", duration, "s", "2s", "limit for connecting one pair of rails", "", millisecond, day_ns},
-    {"connect.patience", duration, "s", "10s", "how long operations wait for a first or a lost link before they fail",
+    {"connect.patience", duration, "s", "10s", "how long operations wait for the first link to a peer before they fail",
         "", 0, day_ns},
+    {"recover.patience", duration, "s", "30s", "how long operations wait for a peer all of whose links were lost", "", 0,
+        day_ns},
+    {"recover.first", duration, "ms", "50ms", "until a lost link is asked for anew; doubled with each try", "", millisecond,
+        day_ns},
+    {"recover.longest", duration, "ms", "500ms", "between two such tries; ten times that for what is gone for 30 s",
+        "", millisecond, day_ns},
+    {"link.keepalive", duration, "ms", "250ms", "idle time after which it is made sure that a link is still there; 0: never",
+        "", 0, day_ns},
+    {"link.silence", duration, "s", "1s", "silence after which a link is lost; sooner, if the peer is heard over another",
+        "", 10 * millisecond, day_ns},
+
     {"close.timeout", duration, "s", "2s", "how long closing a context waits for what was sent", "", 0, day_ns},
 
     {"tcp.interfaces", selector, "", "all", "interfaces to use, by name, glob, address or network; ^ excludes"},

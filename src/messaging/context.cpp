@@ -136,6 +136,9 @@ Explanation Context::explain(Peer peer, std::uint64_t bytes) { return engine_->e
 SharingAssessment Context::assess_sharing(Peer peer, std::string_view rails, const SharingOptions& options) {
     return engine_->assess_sharing(peer, rails, options);
 }
+void Context::on_rail_down(RailCallback callback) { engine_->on_rail_down(std::move(callback)); }
+void Context::on_rail_up(RailCallback callback) { engine_->on_rail_up(std::move(callback)); }
+void Context::on_peer_lost(PeerCallback callback) { engine_->on_peer_lost(std::move(callback)); }
 std::vector<RailInfo> Context::rails() const { return engine_->rails(); }
 std::vector<RailTraffic> Context::traffic() const { return engine_->traffic(); }
 std::string Context::report() const { return engine_->report(); }

@@ -39,6 +39,11 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
                       .clock = clock};
     options.fragment = config.number("fragment.size");
     options.patience = static_cast<base::Nanoseconds>(config.number("connect.patience"));
+    options.lost_patience = static_cast<base::Nanoseconds>(config.number("recover.patience"));
+    options.keepalive = static_cast<base::Nanoseconds>(config.number("link.keepalive"));
+    options.silence = static_cast<base::Nanoseconds>(config.number("link.silence"));
+    options.recovery = {.first = static_cast<base::Nanoseconds>(config.number("recover.first")),
+                        .longest = static_cast<base::Nanoseconds>(config.number("recover.longest"))};
     options.ack_delay = static_cast<base::Nanoseconds>(config.number("ack.delay"));
     options.credit_report = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit / 4);
     return options;
@@ -266,6 +271,7 @@ void Engine::on_link_lost(std::uint32_t peer, std::uint32_t rail) {
 }
 
 void Engine::on_peer_gone(std::uint32_t peer, ErrorCode code) {
+    note_loss(peer, code);
     bulk_out_.peer_gone(peer, code);
     bulk_in_.peer_gone(peer, code);
     sender_.peer_gone(peer, code);

@@ -105,6 +105,11 @@ public:
 
     [[nodiscard]] Explanation explain(Peer peer, std::uint64_t bytes);
 
+    // --- What is lost and comes back (news.cpp) ----------------------------------------------------------------------
+    void on_rail_down(RailCallback&& callback);
+    void on_rail_up(RailCallback&& callback);
+    void on_peer_lost(PeerCallback&& callback);
+
     // --- What goes on (report.cpp) -----------------------------------------------------------------------------------
     [[nodiscard]] std::vector<RailInfo> rails();
     [[nodiscard]] std::vector<RailTraffic> traffic();
@@ -121,6 +126,7 @@ private:
     void on_put_denied(std::uint64_t token) override { bulk_out_.denied(token); }
     void on_link_lost(std::uint32_t peer, std::uint32_t rail) override;
     void on_peer_gone(std::uint32_t peer, ErrorCode code) override;
+    void on_rail_news(const rails::RailNews& news) override;
     void on_address_wanted(std::uint32_t peer) override;
 
     // Locking: a no-op unless thread level is `multiple`. Recursive, because callbacks call in again.
@@ -145,6 +151,8 @@ private:
     };
     void nudge() const;
 
+    void note_loss(std::uint32_t peer, ErrorCode code);
+    bool tell_news();
     [[nodiscard]] std::string report_models();
     [[nodiscard]] std::string report_predictions();
     void connect_links(std::uint32_t peer, std::string_view what);
@@ -193,6 +201,14 @@ private:
     Origin origin_;
     Target target_;
     std::vector<std::uint32_t> knocked_;  // peers for accept()
+    struct Told {
+        RailCallback rail_down;
+        RailCallback rail_up;
+        PeerCallback peer_lost;
+    };
+    Told told_;
+    std::vector<rails::RailNews> rail_news_;  // to be told with the next pass, as far as anybody wants to know
+    std::vector<PeerEvent> peer_news_;
 
     base::Nanoseconds now_ = 0;  // of the pass under way, for what the rails call back
     std::uint32_t idle_passes_ = 0;

@@ -31,6 +31,10 @@ bool Engine::pass(base::Nanoseconds now) {
         any = true;
         rails_.flush(now);
     }
+    if (tell_news()) {
+        any = true;
+        rails_.flush(now);
+    }
     if (now >= next_membership_) any = poll_membership(now) || any;
     return any;
 }
@@ -59,7 +63,7 @@ void Engine::nudge() const {
 void Engine::sleep_until(base::Nanoseconds deadline) {
     auto longest = membership_.time_left();
     for (std::size_t rail = 0; rail < rail_set_.size(); ++rail) {
-        if (!rail_set_[rail].up) continue;
+        if (!rail_set_[rail].polled) continue;
         if (!rail_set_[rail].traits().events) {
             longest = std::min(longest, unwatched_period);
             continue;

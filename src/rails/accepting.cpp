@@ -13,6 +13,7 @@ void Connector::requested(std::uint32_t rail, const transports::Event& event, ba
     const auto reply = make_reply(rail, event.data, verdict, peer);
     Link& link = links_.add(rail, event.link);
     link.since = now;
+    link.limit = options_.pair_limit;
     link.peer = peer;
     link.label = local.describe(event.link);
     if (verdict != Verdict::accepted) {

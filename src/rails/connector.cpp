@@ -119,20 +119,42 @@ void Connector::try_level(Attempt& attempt, base::Nanoseconds now) {
         if (pair.tried || pair.reachability.reach != attempt.level || tried[pair.rail] == pairs_per_rail) continue;
         if (attempt.level == Reach::routed && any_live && covered(attempt.peer, pair.rail, pair.remote.rail)) continue;
         ++tried[pair.rail];
-        open_pair(attempt, pair, now);
+        pair.tried = true;
+        if (open_pair(attempt.peer, pair, now) != nullptr) ++attempt.pending;
     }
 }
 
-void Connector::open_pair(Attempt& attempt, Pair& pair, base::Nanoseconds now) {
-    pair.tried = true;
+bool Connector::retry(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, base::Nanoseconds limit,
+                      base::Nanoseconds now) {
+    if (leaving_ || !rails_[rail].up) return false;
+    const auto address = ProcessAddress::parse(peers_[peer].address);
+    if (!address) return false;
+    for (const auto& remote : address->rails) {
+        if (remote.rail != remote_rail || remote.transport != rails_[rail].transport) continue;
+        Pair pair{rail, remote, rails_[rail].rail->reach(remote.address)};
+        const auto reach = pair.reachability.reach;
+        if (reach == Reach::never || reach == Reach::fallback) return false;  // nothing better is left: start does that
+        if (reach == Reach::routed && covered(peer, rail, remote_rail)) return false;
+        Link* link = open_pair(peer, pair, now);
+        if (link == nullptr) return false;
+        link->retried = true;
+        link->limit = std::min(limit, options_.pair_limit);
+        next_expiry_ = std::min(next_expiry_, now + link->limit);
+        return true;
+    }
+    return false;
+}
+
+/// Starts connecting two rails; nullptr if they are connected, or being connected, already.
+Link* Connector::open_pair(std::uint32_t peer, const Pair& pair, base::Nanoseconds now) {
     bool exists = false;
     links_.for_each([&](const Link& link) {
-        exists = exists || (link.peer == attempt.peer && link.rail == pair.rail &&
-                            link.remote_rail == pair.remote.rail && link.state != LinkState::closing);
+        exists = exists || (link.peer == peer && link.rail == pair.rail && link.remote_rail == pair.remote.rail &&
+                            link.state != LinkState::closing);
     });
-    if (exists) return;
+    if (exists) return nullptr;
 
-    const auto& known = peers_[attempt.peer];
+    const auto& known = peers_[peer];
     const Hello hello{.version = wire_version,
                       .epoch = known.epoch,
                       .rail = static_cast<std::uint8_t>(pair.rail),
@@ -148,12 +170,13 @@ void Connector::open_pair(Attempt& attempt, Pair& pair, base::Nanoseconds now) {
     link.remote_rail = pair.remote.rail;
     link.state = LinkState::connecting;
     link.initiated = true;
-    link.peer = attempt.peer;
+    link.peer = peer;
     link.since = now;
+    link.limit = options_.pair_limit;
     link.label = rail.describe(link.id);
-    ++attempt.pending;
     next_expiry_ = std::min(next_expiry_, now + options_.pair_limit);
-    log_.debug("link {} to {}: connecting ({})", link.label, peers_.name(attempt.peer), pair.reachability.why);
+    log_.debug("link {} to {}: connecting ({})", link.label, peers_.name(peer), pair.reachability.why);
+    return &link;
 }
 
 bool Connector::note_cause(std::uint32_t peer, const std::string& line) {
@@ -167,11 +190,23 @@ bool Connector::note_cause(std::uint32_t peer, const std::string& line) {
 void Connector::pair_failed(Link& link, ErrorCode code, std::string_view cause, base::Nanoseconds now) {
     const auto line = fmt::format("rail {} to {} ({}): {}", rails_[link.rail].traits().name, peers_.name(link.peer),
                                   link.label, cause);
+    const bool hopeless =
+        code == ErrorCode::wrong_version || code == ErrorCode::wrong_key || code == ErrorCode::peer_left;
+    host_.pair_failed(link, cause, hopeless, now);
+    if (link.retried) {  // that it is gone was told when it was lost
+        log_.debug("{}", line);
+        return;
+    }
     // A peer that is leaving may well do so before its last rails are connected.
     if (note_cause(link.peer, line) && code != ErrorCode::peer_left) log_.warning("{}", line);
     auto* talk = peers_[link.peer].talk.get();
     if (talk != nullptr && (code == ErrorCode::wrong_version || code == ErrorCode::wrong_key)) talk->worst = code;
     pair_done(link.peer, now);
+}
+
+void Connector::pair_done(const Link& link, base::Nanoseconds now) {
+    if (!link.retried) return pair_done(link.peer, now);
+    host_.pair_failed(link, {}, false, now);
 }
 
 void Connector::pair_done(std::uint32_t peer, base::Nanoseconds now) {
@@ -232,9 +267,11 @@ void Connector::came_up(Link& link, std::span<const std::byte> reply, base::Nano
         return;
     }
     send_proof(link);
+    link.nonce = parse_hello(link.setup->hello)->nonce;
     link.setup.reset();
+    const bool retried = link.retried;
     host_.link_proven(link, now);
-    pair_done(peer, now);
+    if (!retried) pair_done(peer, now);
 }
 
 void Connector::send_proof(Link& link) {
@@ -271,6 +308,7 @@ void Connector::received(Link& link, std::span<const std::byte> frame, base::Nan
     if (link.peer == no_peer) link.peer = peers_.of_instance(hello.from.instance, hello.from.rank);
     host_.follow_session(link.peer, hello.from.instance, hello.epoch);
     settle_tie(link, now);
+    link.nonce = hello.nonce;
     link.setup.reset();
     host_.link_proven(link, now);
 }
@@ -287,7 +325,7 @@ void Connector::went_down(Link& link, const transports::Event& event, base::Nano
         link.state = LinkState::closing;
         host_.follow_session(link.peer, peers_[link.peer].instance, reply->epoch);
     } else if (reply->verdict == Verdict::duplicate) {
-        pair_done(link.peer, now);
+        pair_done(link, now);
     } else {
         pair_failed(link, code_of(reply->verdict), explain(reply->verdict, event.data), now);
     }
@@ -298,13 +336,13 @@ void Connector::disconnect(Link& link, base::Nanoseconds now) {
     rails_[link.rail].rail->disconnect(link.id);
     if (state == LinkState::live) host_.link_dropped(link, now);
     link.state = LinkState::closing;
-    if (state == LinkState::connecting) pair_done(link.peer, now);
+    if (state == LinkState::connecting) pair_done(link, now);
 }
 
 void Connector::give_up_pair(Link& link, base::Nanoseconds now) {
-    const auto waited = std::min(now - link.since, options_.pair_limit);
+    const auto waited = std::min(now - link.since, link.limit);
     // Given up with the peer, soon after it was tried again.
-    const bool early = waited < std::min(telling, options_.pair_limit);
+    const bool early = waited < std::min(telling, link.limit);
     link.state = LinkState::closing;
     rails_[link.rail].rail->disconnect(link.id);
     const auto cause =
@@ -332,8 +370,8 @@ base::Nanoseconds Connector::expire(base::Nanoseconds now) {
     next_expiry_ = never;
     links_.for_each([&](Link& link) {
         if (!link.pending()) return;
-        if (now - link.since < options_.pair_limit) {
-            next_expiry_ = std::min(next_expiry_, link.since + options_.pair_limit);
+        if (now - link.since < link.limit) {
+            next_expiry_ = std::min(next_expiry_, link.since + link.limit);
             return;
         }
         if (link.state == LinkState::connecting) {

@@ -26,10 +26,12 @@ class ConnectorHost {
 public:
     /// The handshake is done: the link may carry frames.
     virtual void link_proven(Link& link, base::Nanoseconds now) = 0;
-    /// A live link gives way; the connector has disconnected it.
+    /// A live link gives way to another between the same rails; the connector has disconnected it.
     virtual void link_dropped(Link& link, base::Nanoseconds now) = 0;
     /// No pair is being tried any more.
     virtual void attempt_over(std::uint32_t peer, base::Nanoseconds now) = 0;
+    /// A link that we asked for, by start or retry, did not come up; `hopeless` if it never will.
+    virtual void pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) = 0;
     /// The peer is the process `instance`, whose session with us has that epoch: another session with it, or one with the
     /// process whose place it took, ends.
     virtual void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) = 0;
@@ -52,6 +54,10 @@ public:
     /// Starts trying the pairs towards a peer whose address is known; attempt_over follows.
     void start(std::uint32_t peer, base::Nanoseconds now);
     [[nodiscard]] bool trying(std::uint32_t peer) const noexcept;
+    /// Asks for one link that was lost, for at most `limit`; pair_failed or link_proven follows. False, and nothing follows,
+    /// where start would not try it now, or it is being tried already.
+    [[nodiscard]] bool retry(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, base::Nanoseconds limit,
+                             base::Nanoseconds now);
     /// Ends what start began, without attempt_over; pairs still being tried have failed.
     void abandon(std::uint32_t peer, base::Nanoseconds now);
     /// The session with the peer is over. What start began belonged to it, and ends without attempt_over or a failure; what the
@@ -91,10 +97,11 @@ private:
     void tell_cure(LocalRail& rail, const transports::Reachability& reachability);
     void advance(Attempt& attempt, base::Nanoseconds now);
     void try_level(Attempt& attempt, base::Nanoseconds now);
-    void open_pair(Attempt& attempt, Pair& pair, base::Nanoseconds now);
+    [[nodiscard]] Link* open_pair(std::uint32_t peer, const Pair& pair, base::Nanoseconds now);
     /// Notes why operations with this peer may fail; false when that is known already.
     [[nodiscard]] bool note_cause(std::uint32_t peer, const std::string& line);
     void pair_failed(Link& link, ErrorCode code, std::string_view cause, base::Nanoseconds now);
+    void pair_done(const Link& link, base::Nanoseconds now);
     void pair_done(std::uint32_t peer, base::Nanoseconds now);
     void give_up_pair(Link& link, base::Nanoseconds now);
 

@@ -31,7 +31,7 @@ bool RailManager::poll(base::Nanoseconds now) {
         const auto rail = next_rail_;
         next_rail_ = next_rail_ + 1 < rails ? next_rail_ + 1 : 0;
         if (rail == 0) round_begun_ = now;
-        const bool expects = rails_[rail].up && (!rails_[rail].inward || links_.any_of(rail));
+        const bool expects = rails_[rail].polled && (!rails_[rail].inward || links_.any_of(rail));
         found = expects && assessor_.may_look(rail, now) && poll_rail(rail, exact, now);
         if (next_rail_ == 0) looked_ = round_begun_;
     }
@@ -42,6 +42,8 @@ bool RailManager::poll(base::Nanoseconds now) {
         next_deadline_ = never;
         run_acks(now);
         connect_waiting(now);
+        recover(now);
+        watch_links(now);
         schedule(connector_.expire(now));  // of what has just begun, too
         schedule(assessor_.next_step());
         if (node_.take_damage()) report_damage();
@@ -87,7 +89,8 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
     static_cast<void>(catch_up());  // sessions and links are about to change
     switch (event.kind) {
         case EventKind::connect_request: connector_.requested(rail, event, now); break;
-        case EventKind::rail_down: on_rail_down(rail, event.text); break;
+        case EventKind::rail_down: on_rail_down(rail, event.text, now); break;
+        case EventKind::rail_up: on_rail_up(rail, now); break;
         case EventKind::link_up:
             if (Link* link = links_.find(rail, event.link); link != nullptr) connector_.came_up(*link, event.data, now);
             break;
@@ -108,6 +111,10 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
     const auto body = event.data.subspan(FrameHeader::size);
     if (header->type == FrameType::closing) {
         link.leaving = true;
+        return;
+    }
+    if (header->type == FrameType::lost) {
+        if (!lost_there(link.peer, body, now)) break_off(link, "it sent a malformed frame", now);
         return;
     }
     if (header->type == FrameType::ack) {
@@ -287,6 +294,7 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
         if (known.left) return;  // answers that crossed with its goodbye
         if (in.type == FrameType::bye) {
             known.left = true;
+            recovery_.forget(peer);
             assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
             flooder_.stop(peer);
             upper_.on_peer_gone(peer, ErrorCode::peer_left);
@@ -303,10 +311,8 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
 }
 
 void RailManager::break_off(Link& link, std::string_view cause, base::Nanoseconds now) {
-    log_.warning("rail {}: link {} to {} closed: {}", rails_[link.rail].traits().name, link.label,
-                 peers_.name(link.peer), cause);
+    lose(link, cause, now);
     rails_[link.rail].rail->disconnect(link.id);
-    ++peers_[link.peer].traffic[link.rail].links_lost;
     link_dropped(link, now);
     link.state = LinkState::closing;
 }
@@ -316,13 +322,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     const auto slot = link.slot;
     const auto rail = link.rail;
     if (link.state == LinkState::live) {
-        if (!peers_[peer].left && !link.leaving) {
-            ++peers_[peer].traffic[rail].links_lost;
-            log_.warning("rail {}: link {} to {} lost: {}", rails_[rail].traits().name, link.label, peers_.name(peer),
-                         event.text);
-            peers_[peer].talk->causes +=
-                fmt::format("rail {} ({}): {}\n", rails_[rail].traits().name, link.label, event.text);
-        }
+        if (!peers_[peer].left && !link.leaving) lose(link, event.text, now);
         link_dropped(link, now);
     } else {
         connector_.went_down(link, event, now);
@@ -341,12 +341,6 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     reroute(peer, slot, now);
     assert(links_.at(slot).unacked_bytes == 0);  // or its rail would seem busy for ever
     upper_.on_link_lost(peer, rail);
-}
-
-void RailManager::on_rail_down(std::uint32_t rail, std::string_view cause) {
-    rails_[rail].up = false;
-    rails_[rail].info.reason = std::string(cause);
-    log_.warning("rail {} down: {}", rails_[rail].traits().name, cause);
 }
 
 }  // namespace railmux::rails

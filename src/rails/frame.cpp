@@ -13,6 +13,7 @@ bool known(FrameType type) noexcept {
         case FrameType::probe:
         case FrameType::probe_reply:
         case FrameType::model:
+        case FrameType::lost:
         case FrameType::eager:
         case FrameType::rts:
         case FrameType::cts:

@@ -14,6 +14,7 @@
 #include "base/stable_vector.hpp"
 #include "rails/frame.hpp"
 #include "rails/handshake.hpp"
+#include "rails/silence.hpp"
 #include "sched/pace.hpp"
 #include "transports/transport.hpp"
 
@@ -48,8 +49,11 @@ struct Link {
     bool dirty = false;      // listed for posting
     bool refused = false;    // the rail took less than it was offered last time
     bool leaving = false;    // the other side said that it closes the link
+    bool retried = false;    // a lost one that is asked for again, outside of any attempt
     std::uint32_t peer = no_peer;
+    std::uint64_t nonce = 0;      // of its hello: names it at both ends, once it is live
     base::Nanoseconds since = 0;  // of its state
+    base::Nanoseconds limit = 0;  // for becoming live
     std::string label;            // both ends, for people
 
     FrameQueue outbox;                 // not yet taken by the transport
@@ -59,6 +63,7 @@ struct Link {
     std::uint64_t unacked_bytes = 0;   // handed to it and not acknowledged
 
     sched::Echo echo;
+    Silence silence;
     std::unique_ptr<Assessed> assessed;  // of a live link
 
     struct Setup {  // kept until proven

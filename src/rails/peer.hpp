@@ -78,11 +78,12 @@ struct Conversation {
     std::uint32_t consumed_there = 0;  // of our data, by the peer's
 
     // Connecting.
+    bool linked = false;            // there has been a link
     bool wanted = false;            // operations wait for a link
     base::Nanoseconds give_up = 0;  // when they fail
     base::Nanoseconds next_attempt = 0;
     base::Nanoseconds back_off = 0;
-    std::string causes;  // of failed pairs, one line each, since the last success
+    std::string causes;  // of pairs that did not connect, one line each, since the last that did
     ErrorCode worst = ErrorCode::unreachable;
 
     bool bulk_offered = false;  // the layer above has bulk

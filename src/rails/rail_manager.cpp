@@ -16,6 +16,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       log_(log),
       links_(rails.size()),
       connector_(options_.connector, rails_, links_, peers_, pool_, *this, log),
+      recovery_(options_.recovery, options_.connector.self.instance),
       assessor_(options_.assessor, rails_, links_, peers_, pool_, *this, log),
       flooder_(links_, pool_, *this, assessor_),
       paces_(rails.size()),
@@ -98,7 +99,7 @@ void RailManager::want(std::uint32_t peer, base::Nanoseconds now) {
     if (talk.wanted || !talk.links.empty()) return;
     known.failed = ErrorCode::ok;
     talk.wanted = true;
-    talk.give_up = now + options_.patience;
+    talk.give_up = now + (talk.linked ? options_.lost_patience : options_.patience);
     talk.next_attempt = now;
     talk.back_off = first_back_off;
     talk.worst = ErrorCode::unreachable;
@@ -145,6 +146,7 @@ void RailManager::connect_waiting(base::Nanoseconds now) {
 }
 
 void RailManager::attempt_over(std::uint32_t peer, base::Nanoseconds now) {
+    if (!incomplete_.empty()) schedule(now);
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr || !talk->links.empty() || !talk->wanted) return;
     if (talk->worst != ErrorCode::unreachable) {
@@ -167,10 +169,10 @@ void RailManager::give_up(std::uint32_t peer, std::string_view cause, base::Nano
     fail(peer, ErrorCode::peer_lost, now);
 }
 
-void RailManager::fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds) {
+void RailManager::fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds now) {
     auto& known = peers_[peer];
     known.failed = code;
-    auto causes = known.talk->causes;
+    auto causes = losses(peer, now) + known.talk->causes;
     if (causes.empty()) {
         causes = known.address.empty() ? "it has not joined the job\n" : "no pair of rails reaches it\n";
     }
@@ -183,6 +185,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
     auto& known = peers_[peer];
     known.epoch = next_epoch;
     connector_.session_over(peer, now_);
+    recovery_.forget(peer);
     charge_late();  // what is charged can be released
     const auto talk = std::move(known.talk);
     if (talk == nullptr) return;  // it had not begun
@@ -228,6 +231,7 @@ void RailManager::link_proven(Link& link, base::Nanoseconds now) {
     link.since = now;
     log_.debug("rail {}: link {} to {} up", rails_[link.rail].traits().name, link.label, peers_.name(link.peer));
     attach(link, now);
+    note_back(link, now);
 }
 
 void RailManager::attach(Link& link, base::Nanoseconds now) {
@@ -244,11 +248,16 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     number_links(talk);
     assessor_.link_up(link, now);
     talk.follows = options_.connector.self.instance > peers_[peer].instance;
+    talk.linked = true;
+    next_turn_ = std::min(next_turn_, now + options_.keepalive);
+    next_watch_ = std::min(next_watch_, next_turn_);
+    schedule(next_watch_);
     talk.wanted = false;
     talk.causes.clear();
     mark_dirty(link);  // the proof, if it was ours to give
     reroute(peer, no_link, now);
     feed_bulk(link, now);
+    if (!incomplete_.empty()) schedule(now);
     upper_.on_sendable(peer);
 }
 
@@ -315,7 +324,7 @@ void RailManager::drain() {
     for (int round = 0, empty = 0; round < most && empty < quiet; ++round) {
         std::size_t count = 0;
         for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-            if (rails_[rail].up) count += poll_rail(rail, false, now_) ? 1 : 0;
+            if (rails_[rail].polled) count += poll_rail(rail, false, now_) ? 1 : 0;
         }
         empty = count == 0 ? empty + 1 : 0;
     }

@@ -31,11 +31,21 @@
 #include "rails/node_table.hpp"
 #include "rails/peer.hpp"
 #include "rails/rail_set.hpp"
+#include "rails/recovery.hpp"
 #include "rails/tracer.hpp"
 #include "sched/node_load.hpp"
 #include "sched/policy.hpp"
 
 namespace railmux::rails {
+
+/// A rail was lost or is back: to one peer, or as a whole.
+struct RailNews {
+    bool up = false;
+    std::uint32_t rail = 0;
+    std::uint32_t peer = no_peer;  // no_peer: the rail itself
+    std::string cause;             // why it is down, or was
+    base::Nanoseconds down = 0;    // how long it was, if it is up
+};
 
 /// What the rail manager tells the layer above. None of these may destroy the manager; all may send.
 class Upper {
@@ -61,6 +71,7 @@ public:
     /// Nothing more comes of the session with the peer: it has said goodbye, or (a second time then) its session is over.
     /// on_released follows for its frames when the rails have let go of them.
     virtual void on_peer_gone(std::uint32_t peer, ErrorCode code) = 0;
+    virtual void on_rail_news(const RailNews& news) = 0;
     /// Operations wait for a peer whose address is not known.
     virtual void on_address_wanted(std::uint32_t peer) = 0;
 
@@ -80,7 +91,12 @@ public:
         Connector::Options connector;
         Assessor::Options assessor;
         Tracer::Options tracer;
-        base::Nanoseconds patience = 10 * base::second;  // without a link, before operations fail
+        Recovery::Options recovery;
+        base::Nanoseconds keepalive =
+            base::second / 4;                      // without traffic, until an idle link is looked after; 0: never
+        base::Nanoseconds silence = base::second;  // of a link, until it is lost
+        base::Nanoseconds patience = 10 * base::second;       // without a first link, before operations fail
+        base::Nanoseconds lost_patience = 30 * base::second;  // ... where there was one
         base::Nanoseconds ack_delay = 100 * base::microsecond;
         std::uint64_t fragment = 256 * 1024;  // largest piece of bulk
         std::uint32_t credit_report = 4096;   // units consumed before the peer is told without delay
@@ -208,6 +224,7 @@ private:
     void link_proven(Link& link, base::Nanoseconds now) override;
     void link_dropped(Link& link, base::Nanoseconds now) override;
     void attempt_over(std::uint32_t peer, base::Nanoseconds now) override;
+    void pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) override;
     void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) override;
 
     // AssessorHost
@@ -220,7 +237,6 @@ private:
     void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_received(Link& link, const transports::Event& event, base::Nanoseconds now);
     void on_link_down(Link& link, const transports::Event& event, base::Nanoseconds now);
-    void on_rail_down(std::uint32_t rail, std::string_view cause);
     [[nodiscard]] bool take_in(Link& link, const FrameHeader& header, std::span<const std::byte> body,
                                base::Nanoseconds now);
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
@@ -263,10 +279,28 @@ private:
     static void drop_put(Frame& frame) noexcept;
     void drop_put(Link& link, Frame& frame);
     void send_ack(Conversation& talk, base::Nanoseconds now);
+    [[nodiscard]] Frame* ack_frame(const Conversation& talk);
     void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due);
     void run_acks(base::Nanoseconds now);
     void settle(base::Nanoseconds now) noexcept;
     void schedule(base::Nanoseconds when) noexcept { next_deadline_ = std::min(next_deadline_, when); }
+
+    // What is lost and comes back (recovering.cpp)
+    void lose(const Link& link, std::string_view cause, base::Nanoseconds now);
+    void tell_lost(const Link& link, base::Nanoseconds now);
+    [[nodiscard]] bool lost_there(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
+    void note_back(const Link& link, base::Nanoseconds now);
+    void recover(base::Nanoseconds now);
+    [[nodiscard]] std::string losses(std::uint32_t peer, base::Nanoseconds now) const;
+    void on_rail_down(std::uint32_t rail, std::string_view cause, base::Nanoseconds now);
+    void on_rail_up(std::uint32_t rail, base::Nanoseconds now);
+
+    // Whether links are still there (watching.cpp)
+    void unsettle(Link& link, base::Nanoseconds now);
+    void watch_links(base::Nanoseconds now);
+    void keep_alive(Link& link, base::Nanoseconds now);
+    [[nodiscard]] base::Nanoseconds watch_link(Link& link, base::Nanoseconds now);
+    [[nodiscard]] bool heard_elsewhere(const Link& silent, base::Nanoseconds now);
 
     // Groups (groups.cpp)
     void forget_groups(Conversation& talk, const Link& with) noexcept;
@@ -302,6 +336,7 @@ private:
     PeerTable peers_;
     LinkTable links_;
     Connector connector_;
+    Recovery recovery_;
     Assessor assessor_;
     Flooder flooder_;
 
@@ -325,6 +360,7 @@ private:
     std::vector<std::uint32_t> dirty_;       // links with something to post
     std::vector<std::uint32_t> ack_list_;    // peers owed an acknowledgement
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
+    std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
     std::uint32_t next_rail_ = 0;            // whose turn it is to be polled
     base::Nanoseconds round_begun_ = 0;      // of polls of all rails
     base::Nanoseconds looked_ = 0;           // what had arrived by then, on whatever rail, is known
@@ -336,6 +372,8 @@ private:
     model::Watch watch_;
     Look look_;  // the one whose events are being handled
     base::Nanoseconds next_deadline_ = never;
+    base::Nanoseconds next_watch_ = never;  // when links are looked at
+    base::Nanoseconds next_turn_ = never;   // ... and idle ones, too
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
     std::vector<sched::Pace> paces_;  // by rail

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/selector.hpp"
 #include "rails/process_address.hpp"
 #include "transports/transport.hpp"
@@ -23,8 +24,10 @@ struct LocalRail {
     std::string told_cure;       // of being merged with another; logged once
     std::uint64_t identity = 0;  // rail_identity.hpp
     bool up = true;
-    bool copies = false;  // memory could not be registered for bulk at least once: said once
-    bool inward = false;  // as its traits say
+    bool polled = true;                // something may come of it; a rail that is down may come up again
+    base::Nanoseconds down_since = 0;  // where it is not up
+    bool copies = false;               // memory could not be registered for bulk at least once: said once
+    bool inward = false;               // as its traits say
 
     [[nodiscard]] const transports::RailTraits& traits() const noexcept { return rail->traits(); }
 };

@@ -73,6 +73,8 @@ void RailManager::enqueue(Link& link, Frame* frame, base::Nanoseconds now) {
 }
 
 void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
+    if (link.silence.settled()) [[unlikely]]
+        unsettle(link, now);
     frame->link = link.slot;
     frame->rail = static_cast<std::uint8_t>(link.rail);
     frame->queued = true;
@@ -367,22 +369,27 @@ void RailManager::run_acks(base::Nanoseconds now) {
     });
 }
 
-void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
-    if (talk.links.empty()) return;  // a new link brings frames, and every frame acknowledges
+/// What has arrived. Nobody acknowledges it, and it may be lost or come twice.
+Frame* RailManager::ack_frame(const Conversation& talk) {
     std::array<std::byte, Session::max_sack_bytes> sack;
     const auto sack_bytes = talk.session.write_sack(sack);
     Frame* frame = pool_.take(FrameHeader::size + sack_bytes);
     frame->type = FrameType::ack;
     frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + sack_bytes);
-    frame->acked = true;  // nobody acknowledges it: it is released when it is done
+    frame->acked = true;  // it is released when it is done
     // A selective acknowledgement counts from the number in its header, so that number may not be stamped anew.
     write_header(frame->data(), {.type = FrameType::ack, .aux = talk.session.ack()});
     std::copy_n(sack.begin(), sack_bytes, frame->data() + FrameHeader::size);
+    return frame;
+}
+
+void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
+    if (talk.links.empty()) return;  // a new link brings frames, and every frame acknowledges
     auto least = talk.links.front();
     for (const auto slot : talk.links) {
         if (links_.at(slot).queued_bytes < links_.at(least).queued_bytes) least = slot;
     }
-    enqueue(links_.at(least), frame, now);
+    enqueue(links_.at(least), ack_frame(talk), now);
     talk.owed = 0;
     talk.reported_here = talk.consumed_here;
 }

@@ -176,7 +176,7 @@ std::size_t FaultyRail::hand_out_held(std::span<Event> events) {
     std::vector<LinkId> waiting;  // links whose later events must not overtake
     for (auto it = held_.begin(); it != held_.end() && count < events.size();) {
         const auto link = it->event.link;
-        const bool of_rail = it->event.kind == EventKind::rail_down;
+        const bool of_rail = it->event.kind == EventKind::rail_down || it->event.kind == EventKind::rail_up;
         const bool blocked = of_rail ? it != held_.begin() : std::ranges::find(waiting, link) != waiting.end();
         if (blocked || polls_ < it->release || stalled(link)) {
             waiting.push_back(link);
@@ -195,6 +195,11 @@ std::size_t FaultyRail::hand_out_held(std::span<Event> events) {
 
 /// What the plan does to an event of the rail; true when it goes on to the caller at once.
 bool FaultyRail::filter(const Event& event) {
+    if (event.kind == EventKind::rail_up) {
+        if (held_.empty()) return true;
+        hold(event, 0);
+        return false;
+    }
     if (event.kind == EventKind::rail_down) {
         for (auto& [id, state] : links_) state.stalled_until = 0;
         for (auto& held : held_) held.release = 0;

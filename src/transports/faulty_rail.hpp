@@ -49,6 +49,7 @@ public:
     void refuse(LinkId link, std::span<const std::byte> reply) override { rail_->refuse(link, reply); }
     void disconnect(LinkId link) override;
     [[nodiscard]] std::string describe(LinkId link) const override { return rail_->describe(link); }
+    [[nodiscard]] Pulse pulse(LinkId link) noexcept override { return rail_->pulse(link); }
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override {
         return rail_->add_region(memory, access);
     }

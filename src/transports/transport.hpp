@@ -103,6 +103,7 @@ enum class EventKind : std::uint8_t {
     link_up,          // link; at the connecting side `data` is the acceptor's reply
     link_down,        // link, code, text: the cause; `data` the acceptor's reply if it refused
     rail_down,        // text: the cause. Every link has had its link_down before
+    rail_up,          // where info().comes_back: connecting makes sense again, in both directions
     connect_request,  // link, data: the hello. Answer with accept or refuse
 };
 
@@ -151,11 +152,23 @@ struct RailTraits {
     bool ordered = false;            // rule 3
     bool done_is_delivered = false;  // `done` implies that the remote side has the bytes
     bool bad_put_ends_link = false;  // rule 9
+    bool keepalive = false;          // that an idle link is dead shows only when something is sent: now and then it should be
+    bool comes_back = false;         // polled and armed after rail_down, it says rail_up when its device works again
     bool shared = false;             // with all processes of this network namespace: they queue behind each other
     bool copies_puts = false;        // out of memory that is not registered, into memory that is
     std::uint64_t register_from = never_register;  // a put out of that many bytes in one piece costs less with a region
     int numa_node = -1;
     std::uint64_t speed_bps = 0;  // 0: unknown
+};
+
+/// What the network itself tells of a link: the other end's kernel or adapter, whatever the process there does. Counters only
+/// grow; what they begin with means nothing.
+struct Pulse {
+    bool known = false;          // false: this fabric does not tell; where works fail when nobody answers, that must do
+    bool outstanding = false;    // something was sent, or asked, that nobody has confirmed yet
+    std::uint64_t heard = 0;     // whatever came from the other end, confirmations included
+    std::uint64_t received = 0;  // ... and was sent by the process there
+    std::uint64_t asked = 0;     // sent again, or asked, because nothing was heard: who is there confirms that at once
 };
 
 /// How likely a local rail reaches a remote address, judged without sending anything.
@@ -197,6 +210,9 @@ public:
     virtual void disconnect(LinkId link) = 0;
     /// The link for people: "10.77.0.1:40022 - 10.77.0.2:5000".
     [[nodiscard]] virtual std::string describe(LinkId link) const = 0;
+
+    /// Looks whether the network confirms what was sent. Costs a system call or less; no time limits here, either (rule 8).
+    [[nodiscard]] virtual Pulse pulse([[maybe_unused]] LinkId link) noexcept { return {}; }
 
     [[nodiscard]] virtual base::Result<Region> add_region(std::span<std::byte> memory, Access access) = 0;
     virtual void drop_region(const Region& region) noexcept = 0;

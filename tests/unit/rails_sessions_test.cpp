@@ -30,7 +30,7 @@ const JobKey key = make_job_key("job", "secret");
 
 /// Hosts a, b and x with rails eth0, eth1 ...; under the fabric's clock.
 struct World {
-    explicit World(int rails = 2) {
+    explicit World(int rails = 2, bool confirms = false) {
         clock_of = &fabric;
         for (int i = 0; i < rails; ++i) {
             // The second is slower by far.
@@ -38,7 +38,9 @@ struct World {
             const auto number = std::to_string(i);
             devices.push_back("eth" + number);
             for (const char* host : {"a", "b", "x"}) {
-                fabric.add_rail(host, {.device = devices.back(), .network = "net" + number, .timing = timing});
+                fabric.add_rail(
+                    host,
+                    {.device = devices.back(), .network = "net" + number, .timing = timing, .confirms = confirms});
             }
         }
     }
@@ -51,6 +53,11 @@ struct World {
     }
     void restore() {
         for (const auto& device : devices) fabric.restore("a/" + device, "b/" + device);
+    }
+    void restore_rails() {
+        for (const auto& device : devices) {
+            for (const char* host : {"a/", "b/"}) fabric.restore_rail(host + device);
+        }
     }
     static base::Nanoseconds now() { return clock_of->now(); }
 
@@ -97,6 +104,7 @@ public:
 
     Strings heard;
     Codes gone;  // how sessions ended
+    std::vector<RailNews> news;
 
 private:
     static Transports transports(World& world, const std::string& host) {
@@ -109,7 +117,7 @@ private:
         all.connector = {.self = self, .key = key, .pair_limit = options.pair_limit};
         all.assessor.probe = false;
         all.assessor.clock = &World::now;
-        all.patience = options.patience;
+        all.patience = all.lost_patience = options.patience;
         all.share_node = false;
         return all;
     }
@@ -125,6 +133,7 @@ private:
     void on_put_denied(std::uint64_t) override {}
     void on_link_lost(std::uint32_t, std::uint32_t) override {}
     void on_peer_gone(std::uint32_t, ErrorCode code) override { gone.push_back(code); }
+    void on_rail_news(const RailNews& told) override { news.push_back(told); }
     void on_address_wanted(std::uint32_t) override {}
 
     std::string host_;
@@ -154,13 +163,14 @@ void until(World& world, std::initializer_list<Process*> processes, Holds holds,
 
 void run(World& world, std::initializer_list<Process*> processes, base::Nanoseconds time) {
     const auto end = world.now() + time;
-    until(world, processes, [&] { return world.now() >= end; });
+    until(
+        world, processes, [&] { return world.now() >= end; }, time + base::second);
 }
 
 /// Both know each other; ranks 0 and 1.
 struct Couple {
-    explicit Couple(int rails = 2, Process::Options of_b = {}, std::uint64_t instance_of_a = 10)
-        : world(rails),
+    explicit Couple(int rails = 2, Process::Options of_b = {}, std::uint64_t instance_of_a = 10, bool confirms = false)
+        : world(rails, confirms),
           a(world, "a", {.instance = instance_of_a, .rank = 0}),
           b(std::make_unique<Process>(world, "b", Identity{.instance = 20, .rank = 1}, of_b)) {
         a.knows(*b);
@@ -181,6 +191,9 @@ struct Couple {
     void lose_links() {
         world.cut(sim::Cut::loud);
         until([&] { return !a.manager.connected(1) && !b->manager.connected(0); });
+    }
+    [[nodiscard]] bool both_have(std::size_t links) {
+        return a.manager.live_links(1).size() == links && b->manager.live_links(0).size() == links;
     }
     static bool heard(const Process& process, const std::string& text) {
         return !process.heard.empty() && process.heard.back() == text;
@@ -255,6 +268,114 @@ TEST_CASE("a link that proves itself too late does not join the next session", "
     CHECK(pair.b->gone.size() == 1);
 }
 
+TEST_CASE("a lost link comes back by itself, and both sides tell", "[rails][sessions][recovery]") {
+    Couple pair(2, {}, GENERATE(10, 30));
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    pair.world.fabric.cut("a/eth1", "b/eth1", sim::Cut::loud);
+    pair.until([&] { return pair.both_have(1); });
+    pair.talk();
+    run(pair.world, {&pair.a, pair.b.get()}, 3 * base::second);
+    pair.talk();
+    CHECK(pair.both_have(1));
+    pair.world.fabric.restore("a/eth1", "b/eth1");
+    const auto restored = World::now();
+    pair.until([&] { return pair.both_have(2); });
+    CHECK(World::now() - restored < base::second);
+    pair.talk();
+    CHECK(pair.a.links_lost(1) == 1);
+    CHECK(pair.b->links_lost(0) == 1);
+    for (const auto* side : {&pair.a, pair.b.get()}) {
+        REQUIRE(side->news.size() == 2);
+        CHECK_FALSE(side->news[0].up);
+        CHECK(side->news[1].up);
+        CHECK(side->news[1].rail == 1);
+        CHECK(side->news[1].cause == "the path is cut");
+        CHECK(side->news[1].down > 3 * base::second);
+        CHECK(side->news[1].down < 4 * base::second);
+        CHECK(side->gone.empty());
+    }
+}
+
+TEST_CASE("a rail that is up again is used at once, whichever side's it is", "[rails][sessions][recovery]") {
+    Couple pair(2, {}, GENERATE(10, 30));
+    const std::string rail = GENERATE("a/eth1", "b/eth1", "a/eth0");
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    pair.world.fabric.rail_down(rail, "no carrier");
+    pair.until([&] { return pair.both_have(1); });
+    run(pair.world, {&pair.a, pair.b.get()}, 100 * base::second);  // by now it is seldom asked for
+    pair.world.fabric.restore_rail(rail);
+    const auto restored = World::now();
+    pair.until([&] { return pair.both_have(2); });
+    CHECK(World::now() - restored < 20 * base::millisecond);
+    auto& owner = rail[0] == 'a' ? pair.a : *pair.b;
+    const auto whole = std::ranges::count(owner.news, no_peer, &RailNews::peer);
+    CHECK(whole == 2);  // down, and up
+    pair.talk();
+}
+
+TEST_CASE("a link that falls silent is lost: soon under load, within a second when idle",
+          "[rails][sessions][silence]") {
+    Couple pair(2, {}, GENERATE(10, 30), true);
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    run(pair.world, {&pair.a, pair.b.get()}, 5 * base::second);
+    const bool load = GENERATE(true, false);
+    pair.world.fabric.cut("a/eth0", "b/eth0", sim::Cut::silent);  // the one that small messages take
+    const auto cut = World::now();
+    if (load) {
+        pair.talk();
+        CHECK(World::now() - cut < 150 * base::millisecond);
+    }
+    pair.until([&] { return pair.both_have(1); });
+    CHECK(World::now() - cut < base::second);
+    CHECK_THAT(pair.a.news.front().cause, Catch::StartsWith("nothing acknowledged for "));
+    run(pair.world, {&pair.a, pair.b.get()}, 2 * base::second);
+    pair.talk();
+    pair.world.fabric.restore("a/eth0", "b/eth0");
+    const auto restored = World::now();
+    pair.until([&] { return pair.both_have(2); });
+    CHECK(World::now() - restored < base::second);
+    pair.talk();
+}
+
+TEST_CASE("the only link of a peer is lost within a second", "[rails][sessions][silence]") {
+    Couple pair(1, {}, 10, true);
+    pair.talk();
+    run(pair.world, {&pair.a, pair.b.get()}, 5 * base::second);
+    pair.world.cut(sim::Cut::silent);
+    const auto cut = World::now();
+    pair.until([&] { return pair.both_have(0); });
+    CHECK(World::now() - cut > 500 * base::millisecond);
+    CHECK(World::now() - cut < 1100 * base::millisecond);
+    pair.world.restore();
+    pair.talk();
+}
+
+TEST_CASE("a peer that computes is not silent", "[rails][sessions][silence]") {
+    Couple pair(2, {}, 10, true);
+    pair.talk();
+    pair.a.say(1, "at last");
+    run(pair.world, {&pair.a}, 60 * base::second);
+    CHECK(pair.a.links_lost(1) == 0);
+    pair.talk();
+    CHECK(pair.a.news.empty());
+}
+
+TEST_CASE("who said goodbye is not chased", "[rails][sessions][recovery]") {
+    Couple pair(2);
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    pair.world.fabric.cut("a/eth1", "b/eth1", sim::Cut::loud);
+    pair.until([&] { return pair.both_have(1); });
+    pair.world.restore();
+    pair.b->manager.say_goodbye(World::now());
+    pair.until([&] { return !pair.a.gone.empty(); });
+    run(pair.world, {&pair.a, pair.b.get()}, 2 * base::second);
+    CHECK(pair.both_have(1));
+}
+
 TEST_CASE("whatever is lost, late and given up, and when, the two find together again", "[rails][sessions]") {
     const auto instance_of_a = GENERATE(10, 30);
     for (unsigned seed = 1; seed <= 100; ++seed) {
@@ -270,7 +391,8 @@ TEST_CASE("whatever is lost, late and given up, and when, the two find together 
         };
         for (int i = 0; i < 60; ++i) {
             const auto time = base::Nanoseconds{1000} << random() % 18;  // to 131 ms, beyond the patience of one
-            switch (random() % 8) {
+            const auto one = std::string("/eth") + (random() % 2 == 0 ? '0' : '1');
+            switch (random() % 11) {
                 case 0: say(a, 1); break;
                 case 1: say(b, 0); break;
                 case 2: pair.world.cut(sim::Cut::loud); break;
@@ -278,10 +400,14 @@ TEST_CASE("whatever is lost, late and given up, and when, the two find together 
                 case 4: run(pair.world, {&a}, time); break;
                 case 5: run(pair.world, {&b}, time); break;
                 case 6: pair.world.fabric.advance(time); break;
+                case 7: pair.world.fabric.cut("a" + one, "b" + one, sim::Cut::loud); break;
+                case 8: pair.world.fabric.rail_down((i % 2 == 0 ? "a" : "b") + one, "pulled"); break;
+                case 9: pair.world.restore_rails(); break;
                 default: run(pair.world, {&a, &b}, time); break;
             }
         }
         pair.world.restore();
+        pair.world.restore_rails();
         bool together = false;
         // A session that the other has given up ends when it is used: what is said then is lost, and that is told.
         for (int i = 0; i < 3 && !together; ++i) {
@@ -297,6 +423,7 @@ TEST_CASE("whatever is lost, late and given up, and when, the two find together 
         for (const auto* heard : {&a.heard, &b.heard}) {  // each once, in order
             CHECK(std::adjacent_find(heard->begin(), heard->end(), std::greater_equal<>()) == heard->end());
         }
+        pair.until([&] { return pair.both_have(2); });  // whatever was lost is back
     }
 }
 

@@ -48,7 +48,7 @@ struct Net {
     }
     static char letter(const Event& event) {
         if (event.kind == EventKind::done) return event.status == WorkStatus::ok ? 'o' : 'l';
-        return "?rnUDXc"[static_cast<std::size_t>(event.kind)];
+        return "?rnUDXBc"[static_cast<std::size_t>(event.kind)];
     }
     [[nodiscard]] std::string news_a() { return std::exchange(at_a, {}); }
     [[nodiscard]] std::string news_b() { return std::exchange(at_b, {}); }
@@ -126,6 +126,51 @@ TEST_CASE("a rail goes down after its links, and opens again when restored", "[s
     net.run();
     CHECK(net.news_a() == "Uo");
     CHECK(net.news_b() == "cUr");
+}
+
+TEST_CASE("a rail that stays open says when it is up again", "[sim]") {
+    Net net;
+    static_cast<void>(net.connect());
+    net.fabric.rail_down("b/eth0", "cable pulled");
+    net.run();
+    CHECK(net.news_b() == "cUDX");
+    net.fabric.restore_rail("b/eth0");
+    net.send(net.connect());
+    net.run();
+    CHECK(net.news_b() == "BcUr");
+}
+
+TEST_CASE("a cut that is silent leaves what is sent unconfirmed", "[sim]") {
+    const auto timing = sim::simple_timing(2000, 300, 300, 400, 1.0);
+    sim::Fabric fabric;
+    const auto a = fabric.open("a", {.timing = timing, .confirms = true});
+    const auto b = fabric.open("b", {.timing = timing, .confirms = true});
+    std::array<Event, 8> events;
+    const auto link = a->connect(b->address(), {});
+    fabric.advance(base::millisecond);
+    REQUIRE(b->poll(events) == 1);
+    b->accept(events[0].link, {});
+    fabric.advance(base::millisecond);
+    REQUIRE(a->poll(events) == 1);
+    std::array<std::byte, 8> bytes{};
+    const Segment segment{bytes.data(), bytes.size()};
+    const Work work{.link = link, .segments = {&segment, 1}};
+    REQUIRE(a->post({&work, 1}) == 1);
+    CHECK(a->pulse(link).outstanding);
+    fabric.advance(base::millisecond);
+    CHECK(a->poll(events) == 1);
+    CHECK_FALSE(a->pulse(link).outstanding);  // whether or not b looks
+    CHECK(a->pulse(link).heard > 0);
+    fabric.cut("a/eth0", "b/eth0", sim::Cut::silent);
+    CHECK_FALSE(a->pulse(link).outstanding);
+    REQUIRE(a->post({&work, 1}) == 1);
+    fabric.advance(base::second);
+    const auto before = a->pulse(link);
+    const auto after = a->pulse(link);
+    CHECK(after.outstanding);
+    CHECK(after.heard == before.heard);
+    CHECK(after.asked > before.asked);
+    CHECK_FALSE(a->pulse({.index = 99}).known);
 }
 
 TEST_CASE("rails reach each other on one network only", "[sim]") {

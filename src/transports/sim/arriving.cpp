@@ -11,8 +11,9 @@ void SimRail::arrive(FlightNumber number) {
     if (flight.kind == FlightKind::connect) return arrive_connect(number);
     if (flight.kind == FlightKind::accepted) return arrive_accepted(number);
     const auto id = flight.to.link;
-    const auto* link = links_.find(id);
+    auto* link = links_.find(id);
     if (link == nullptr || link->silent) return core_.land(number);
+    if (flight.kind == FlightKind::frame || flight.kind == FlightKind::put) ++link->received;
     switch (flight.kind) {
         case FlightKind::refused: return end_link(id, "refused by the other side", number);
         case FlightKind::frame:

@@ -74,7 +74,11 @@ void Fabric::restore(std::string_view rail, std::string_view other) {
 }
 
 void Fabric::rail_down(std::string_view rail, std::string_view cause) { core_->rail_down(core_->find(rail), cause); }
-void Fabric::restore_rail(std::string_view rail) { core_->device(core_->find(rail)).down = false; }
+void Fabric::restore_rail(std::string_view rail) {
+    auto& device = core_->device(core_->find(rail));
+    device.down = false;
+    if (device.rail != nullptr) device.rail->come_up();
+}
 const Counters& Fabric::counters(std::string_view rail) const { return core_->device(core_->find(rail)).counters; }
 
 namespace {

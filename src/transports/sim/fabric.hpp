@@ -44,6 +44,7 @@ struct RailOptions {
     bool get = true;
     bool notify = true;
     bool done_is_delivered = false;  // `done` comes when the other side has the bytes and L later this one knows
+    bool confirms = false;           // pulse() tells, and wants keepalives
     bool bad_put_ends_link = false;  // and it is told: with done_is_delivered
     std::uint32_t max_frame = 65536;
     std::uint32_t max_hello = 1024;
@@ -111,7 +112,8 @@ public:
     /// Cuts what is between two rails until restore(). Links cut silently stay dead; new ones work after restore().
     void cut(std::string_view rail, std::string_view other, Cut how);
     void restore(std::string_view rail, std::string_view other);
-    /// The device goes: its links die on both sides, then rail_down. It can be opened again after restore_rail().
+    /// The device goes: its links die on both sides, then rail_down. After restore_rail() it can be opened again, and a rail
+    /// that was open says rail_up.
     void rail_down(std::string_view rail, std::string_view cause);
     void restore_rail(std::string_view rail);
 

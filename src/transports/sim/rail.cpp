@@ -51,6 +51,8 @@ RailTraits traits_of(const Device& device) {
     traits.ordered = options.ordered;
     traits.done_is_delivered = options.done_is_delivered;
     traits.bad_put_ends_link = options.bad_put_ends_link;
+    traits.comes_back = true;
+    traits.keepalive = options.confirms;
     traits.numa_node = options.numa_node;
     traits.speed_bps = options.speed_bps;
     return traits;
@@ -146,6 +148,21 @@ std::string SimRail::describe(LinkId id) const {
     return link == nullptr ? own + " - (no link)" : own + " - " + core_.device(link->peer.device).name;
 }
 
+/// As if confirmations came back with no delay, whatever the other side's process does; and what is lost were asked for again
+/// at each look.
+Pulse SimRail::pulse(LinkId id) noexcept {
+    auto* link = links_.find(id);
+    if (link == nullptr || !traits_.keepalive) return {};
+    ++link->looks;
+    if (link->silent)
+        return {.known = true, .outstanding = link->unheard, .received = link->received, .asked = link->looks};
+    const bool arrived = link->latest <= core_.ticks();
+    return {.known = true,
+            .outstanding = link->outstanding > 0 || !arrived,
+            .heard = link->looks,
+            .received = link->received};
+}
+
 void SimRail::cut_from(std::uint32_t device, Cut how) {
     for (const auto id : links_.ids()) {
         auto& link = *links_.find(id);
@@ -160,6 +177,10 @@ void SimRail::go_down(std::string_view cause) {
     down_ = true;
     for (const auto id : links_.ids()) end_link(id, "rail down: " + std::string(cause));
     push({.kind = EventKind::rail_down}, no_flight, std::string(cause));
+}
+
+void SimRail::come_up() {
+    if (std::exchange(down_, false)) push({.kind = EventKind::rail_up});
 }
 
 End SimRail::own_end(LinkId link) const noexcept { return {device_, core_.device(device_).incarnation, link}; }

@@ -32,6 +32,7 @@ public:
     void refuse(LinkId link, std::span<const std::byte> reply) override;
     void disconnect(LinkId link) override;
     [[nodiscard]] std::string describe(LinkId link) const override;
+    [[nodiscard]] Pulse pulse(LinkId link) noexcept override;
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
     void drop_region(const Region& region) noexcept override { regions_.drop(region); }
     [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
@@ -43,6 +44,7 @@ public:
     void sender_event();
     void cut_from(std::uint32_t device, Cut how);
     void go_down(std::string_view cause);
+    void come_up();
 
 private:
     enum class State : std::uint8_t { connecting, requested, up };
@@ -52,6 +54,9 @@ private:
         End peer;
         std::uint32_t outstanding = 0;  // works accepted whose done has not been polled
         bool silent = false;            // cut: nothing leaves or arrives any more
+        bool unheard = false;           // ... and something was sent since
+        std::uint64_t looks = 0;        // of pulse()
+        std::uint64_t received = 0;     // frames and puts
         Ticks floor = 0;                // nothing may arrive at the peer before this
         Ticks latest = 0;               // when the last of what is in flight arrives
     };

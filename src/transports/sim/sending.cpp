@@ -35,6 +35,7 @@ void SimRail::enqueue(const Work& work, Link& link) {
     }
     assert(sending.segments.bytes <= (work.op == Op::send ? traits_.max_frame : traits_.max_put));
     ++link.outstanding;
+    link.unheard = link.unheard || link.silent;
 
     const auto wire_bytes = work.op == Op::get ? 1 : sending.segments.bytes;
     const auto& timing = core_.device(device_).timing(link.peer.device);

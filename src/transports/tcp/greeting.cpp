@@ -79,6 +79,7 @@ void Rail::accept_all(std::size_t listener) {
             out_of_files_ = full;
             return;
         }
+        if (down_) continue;  // closes it
         if (strangers_ >= most_strangers) expire_strangers();
         if (strangers_ >= most_strangers) {
             log_.warning("rail {}: {} closed: {} others have connected and said nothing yet", traits_.name, from.text(),

@@ -123,6 +123,10 @@ void add_address(std::map<int, RawLink>& links, const nlmsghdr& message) {
 
 }  // namespace
 
+bool Interface::has(const base::IpAddress& address) const {
+    return std::ranges::any_of(addresses, [&](const auto& a) { return !a.tentative && a.at.same_address(address); });
+}
+
 std::string Interface::doubt() const {
     if (kind == "bridge") return "bridge (of containers or virtual machines, usually)";
     if (!master.empty()) return "enslaved to " + master_kind + " " + master;

@@ -36,6 +36,8 @@ struct Interface {
     std::uint64_t speed_bps = 0;
     int numa_node = -1;
 
+    /// Whether it has this address, and others may send to it.
+    [[nodiscard]] bool has(const base::IpAddress& address) const;
     /// Why it should not be used unless asked for by name; empty if nothing speaks against it.
     [[nodiscard]] std::string doubt() const;
     /// Why it cannot be used at all; empty if it can.

@@ -33,13 +33,13 @@ std::string identity_of(const Interface& interface) {
 }  // namespace
 
 Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoint> endpoints,
-           const SocketOptions& options, base::Logger& log)
+           const SocketOptions& options, std::optional<Netlink> news, base::Logger& log)
     : options_(options),
       log_(log),
       interface_(interface.name),
       interface_index_(interface.index),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
-      netlink_(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR),
+      netlink_(std::move(news)),
       staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)) {
     if (!epoll_.valid()) {
         throw Error(ErrorCode::system, std::string("no descriptor to wait on: ") + std::strerror(errno),
@@ -57,6 +57,8 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
                .notify = true,
                .events = true,
                .ordered = true,
+               .keepalive = true,
+               .comes_back = true,
                .shared = !interface.loopback,  // whose speed is that of memory, which has no queue
                .numa_node = interface.numa_node,
                .speed_bps = interface.speed_bps};
@@ -64,7 +66,7 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
     address_.loopback = interface.loopback;
     listen(endpoints);
     encoded_address_ = address_.encode();
-    add_to_epoll(epoll_.get(), netlink_.descriptor(), netlink_tag);
+    if (netlink_) add_to_epoll(epoll_.get(), netlink_->descriptor(), netlink_tag);
     counter_at_start_ = bytes_sent_by(interface_index_);
 }
 

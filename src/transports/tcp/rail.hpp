@@ -30,9 +30,10 @@ namespace railmux::transports::tcp {
 
 class Rail final : public transports::Rail {
 public:
-    /// A rail "tcp:<name>" on `interface` that listens on each of `endpoints` (at most one per family). Throws Error.
+    /// A rail "tcp:<name>" on `interface` that listens on each of `endpoints` (at most one per family). `news` tells of
+    /// interfaces, where the kernel does. Throws Error.
     Rail(std::string name, const Interface& interface, std::span<const Endpoint> endpoints,
-         const SocketOptions& options, base::Logger& log);
+         const SocketOptions& options, std::optional<Netlink> news, base::Logger& log);
     ~Rail() override;
 
     [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
@@ -44,6 +45,7 @@ public:
     void refuse(LinkId link, std::span<const std::byte> reply) override;
     void disconnect(LinkId link) override;
     [[nodiscard]] std::string describe(LinkId link) const override;
+    [[nodiscard]] Pulse pulse(LinkId link) noexcept override;
 
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
     void drop_region(const Region& region) noexcept override;
@@ -62,6 +64,7 @@ private:
     // Read ahead at most this much in one system call: a few largest frames; larger brings nothing (measured).
     static constexpr std::size_t read_ahead = 128 * 1024;
     static constexpr std::size_t staging_bytes = 256 * 1024;
+    static constexpr std::uint64_t first_check = 256 * 1024;    // bytes, until they are looked for at the interface
     static constexpr std::uint32_t listener_tag = 0xFFFFFF00U;  // epoll data of listeners and netlink, above any link
     static constexpr std::uint32_t netlink_tag = 0xFFFFFFFFU;
 
@@ -105,7 +108,10 @@ private:
 
     // watching.cpp: the interface itself
     void read_netlink();
-    [[nodiscard]] std::string interface_trouble() const;
+    void judge_interface(const Interface* found);
+    [[nodiscard]] std::string trouble_of(const Interface* found) const;
+    void drop_address(const base::IpAddress& lost);
+    void rail_up(const Interface& interface);
     void check_counters();
 
     RailTraits traits_;
@@ -117,8 +123,9 @@ private:
     std::vector<std::byte> encoded_address_;
     std::vector<Listener> listeners_;
     base::FileDescriptor epoll_;
-    Netlink netlink_;
+    std::optional<Netlink> netlink_;
     bool down_ = false;
+    bool merged_ = false;  // down for good: its interface is another rail's
 
     LinkTable<Link> links_;
     RegionTable regions_;
@@ -141,7 +148,7 @@ private:
     bool out_of_files_ = false;    // said once, until it is over
 
     std::uint64_t sent_outside_ = 0;  // bytes given to sockets towards other hosts
-    std::uint64_t next_check_ = 256 * 1024;
+    std::uint64_t next_check_ = first_check;
     std::optional<std::uint64_t> counter_at_start_;
 
     // Scratch of write(): small works are copied one behind the other, so that the kernel sees one piece, not a hundred.

@@ -66,6 +66,7 @@ private:
     [[nodiscard]] bool allowed(const InterfaceAddress& address) const;
     [[nodiscard]] int preference(const InterfaceAddress& address) const;
     [[nodiscard]] std::vector<Endpoint> endpoints_of(const Interface& interface) const;
+    [[nodiscard]] std::optional<Netlink> news_of_interfaces();
 
     base::Logger& log_;
     SocketOptions options_;
@@ -73,6 +74,7 @@ private:
     base::Selector rails_;
     base::Selector interfaces_;
     std::vector<InterfaceAddress> aliases_;
+    bool told_no_news_ = false;
 };
 
 std::vector<Device> TcpTransport::devices() const {
@@ -196,6 +198,19 @@ std::vector<Endpoint> TcpTransport::endpoints_of(const Interface& interface) con
     return endpoints;
 }
 
+/// One socket a rail, in the set that the rail waits on: four rails hear of the same news four times, and share nothing.
+std::optional<Netlink> TcpTransport::news_of_interfaces() {
+    try {
+        return Netlink(RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR);
+    } catch (const Error& error) {
+        if (!std::exchange(told_no_news_, true)) {
+            log_.warning("{}: that one goes down or comes back is noticed by silence, and by trying, only",
+                         error.what());
+        }
+        return std::nullopt;
+    }
+}
+
 std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
     for (const auto& [name, interface] : devices()) {
         if (name != device.device) continue;
@@ -203,7 +218,7 @@ std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
         if (endpoints.empty())
             throw Error(ErrorCode::no_rails, "interface " + name + " has no address left",
                         "give it one, or leave it out of RAILMUX_TCP_INTERFACES");
-        return std::make_unique<Rail>(device.name, interface, endpoints, options_, log_);
+        return std::make_unique<Rail>(device.name, interface, endpoints, options_, news_of_interfaces(), log_);
     }
     throw Error(ErrorCode::no_rails, "interface " + device.device + " has vanished",
                 "it went away after it was listed: see `railmux info`");

@@ -1,55 +1,113 @@
 // tcp::Rail: what becomes of its interface, and whether its bytes really leave by it.
 #include <linux/sockios.h>
+#include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/ioctl.h>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 
 #include "transports/tcp/rail.hpp"
 #include "transports/tcp/route.hpp"
 
 namespace railmux::transports::tcp {
 
+namespace {
+/// Kernels before 4.6 tell less.
+constexpr bool has_segment_counts(std::size_t length) {
+    return length >= offsetof(tcp_info, tcpi_data_segs_in) + sizeof(tcp_info::tcpi_data_segs_in);
+}
+}  // namespace
+
 void Rail::rail_down(std::string_view cause) {
     if (std::exchange(down_, true)) return;
     links_.for_each([&](Link& link) {
         if (link.phase != LinkPhase::free) kill(link, cause);
     });
-    listeners_.clear();
     events_.tell({.kind = EventKind::rail_down}, cause);
+}
+
+/// It listens still: sockets outlive what becomes of their interface.
+void Rail::rail_up(const Interface& interface) {
+    down_ = false;
+    interface_index_ = interface.index;  // another one, if it was made anew
+    counter_at_start_ = bytes_sent_by(interface_index_);
+    sent_outside_ = 0;
+    next_check_ = first_check;
+    events_.tell({.kind = EventKind::rail_up});
 }
 
 void Rail::read_netlink() {
     bool ours = false;
-    const bool complete = netlink_.news([&](const nlmsghdr& message) {
+    const bool complete = netlink_->news([&](const nlmsghdr& message) {
         const bool link = message.nlmsg_type == RTM_NEWLINK || message.nlmsg_type == RTM_DELLINK;
         const int index =
             link ? body_of<ifinfomsg>(message)->ifi_index : static_cast<int>(body_of<ifaddrmsg>(message)->ifa_index);
-        ours = ours || index == interface_index_;
+        ours = ours || index == interface_index_ || down_;  // what is made anew has another index
     });
-    if (down_ || (complete && !ours)) return;
-    if (const auto trouble = interface_trouble(); !trouble.empty()) rail_down(trouble);
-}
-
-std::string Rail::interface_trouble() const {
+    if (merged_ || (complete && !ours)) return;
     std::vector<Interface> interfaces;
     try {
         interfaces = list_interfaces();
     } catch (const Error&) {
-        return {};  // out of descriptors, most likely: no news of the interface
+        return;  // out of descriptors, most likely: no news of the interface
     }
-    const auto found = std::find_if(interfaces.begin(), interfaces.end(),
-                                    [&](const Interface& interface) { return interface.index == interface_index_; });
-    if (found == interfaces.end()) return "interface " + interface_ + " has vanished";
+    const auto by_name = std::ranges::find(interfaces, interface_, &Interface::name);
+    const auto by_index = std::ranges::find(interfaces, interface_index_, &Interface::index);
+    const auto found = by_index != interfaces.end() ? by_index : by_name;
+    judge_interface(found == interfaces.end() ? nullptr : &*found);
+}
+
+void Rail::judge_interface(const Interface* found) {
+    if (const auto trouble = trouble_of(found); !trouble.empty()) return rail_down(trouble);
+    if (down_) return rail_up(*found);
+    for (const auto& ours : address_.endpoints) {
+        if (!found->loopback && !found->has(ours.at)) drop_address(ours.at);
+    }
+}
+
+/// Why nothing can come or go by the interface; empty if something can.
+std::string Rail::trouble_of(const Interface* found) const {
+    if (found == nullptr) return "interface " + interface_ + " has vanished";
     if (!found->up) return "interface " + interface_ + " was taken down";
     if (found->loopback) return {};  // all of 127.0.0.0/8 is local without being listed
+    if (!found->carrier) return "interface " + interface_ + " has no carrier";
+    std::string lost;
     for (const auto& ours : address_.endpoints) {
-        const bool there = std::any_of(found->addresses.begin(), found->addresses.end(),
-                                       [&](const auto& a) { return a.at.same_address(ours.at); });
-        if (!there) return fmt::format("interface {} lost its address {}", interface_, ours.at.text());
+        if (found->has(ours.at)) return {};
+        lost += (lost.empty() ? "" : " and ") + ours.at.text();
     }
-    return {};
+    return fmt::format("interface {} lost its address {}", interface_, lost);
+}
+
+/// Of several addresses one is gone, and with it the links that begin there.
+void Rail::drop_address(const base::IpAddress& lost) {
+    const auto cause = fmt::format("interface {} lost its address {}", interface_, lost.text());
+    links_.for_each([&](Link& link) {
+        if (link.phase == LinkPhase::free || !link.socket.valid()) return;
+        if (local_end(link.socket.get()).at.same_address(lost)) kill(link, cause);
+    });
+}
+
+/// The kernel of the other side acknowledges while its process computes; so it does with a full receive buffer, where probes of
+/// its window take the place of data.
+Pulse Rail::pulse(LinkId id) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    Link* link = links_.find(id);
+    if (link == nullptr || link->phase != LinkPhase::up) return {};
+    tcp_info info{};
+    socklen_t length = sizeof info;
+    if (::getsockopt(link->socket.get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || !has_segment_counts(length)) {
+        return {};
+    }
+    // A probe of the window that nobody answered yet is both outstanding and a question.
+    return {.known = true,
+            .outstanding = info.tcpi_unacked > 0 || info.tcpi_probes > 0,
+            .heard = info.tcpi_segs_in,
+            .received = info.tcpi_data_segs_in,
+            .asked = std::uint64_t{info.tcpi_total_retrans} + info.tcpi_probes};
 }
 
 void Rail::check_counters() {
@@ -66,6 +124,8 @@ void Rail::check_counters() {
     });
     const auto expected = sent_outside_ - std::min(sent_outside_, waiting);
     if (*counter - *counter_at_start_ >= expected / 2) return;
+    merged_ = true;
+    listeners_.clear();
     rail_down(
         fmt::format("by the counter of {}, this rail's bytes leave by another interface: merged with that one's rail; "
                     "to use both: {}",

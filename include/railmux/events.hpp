@@ -1,0 +1,36 @@
+// What becomes of rails and peers while a context runs, for those who want to know: applications go on without.
+//
+// Threads: callbacks run in whichever thread progresses the context, one at a time, with no lock of their own.
+// Lifetime: values own everything they show.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+
+#include <railmux/error.hpp>
+#include <railmux/message.hpp>
+
+namespace railmux {
+
+/// A rail to a peer was lost or is back; or, without a peer, the local interface itself went down or is up again.
+struct RailEvent {
+    std::string rail;                  ///< "tcp:eth1"
+    Peer peer;                         ///< not valid: the rail itself, whomever it leads to
+    std::string cause;                 ///< why it is down, or was
+    std::chrono::nanoseconds down{0};  ///< of a rail that is up again: for how long it was not
+};
+
+/// A peer was given up: operations with it have failed, or fail with this code. The next one looks for it anew.
+struct PeerEvent {
+    Peer peer;
+    ErrorCode code = ErrorCode::ok;
+    std::string causes;  ///< one line for each rail and attempt: what happened, and how long ago
+};
+
+/// Called from within progress (wait, test, progress, ...), never from inside another call. They may call the context, start
+/// operations and set other callbacks; they must not wait for anything, and must not throw.
+using RailCallback = std::function<void(const RailEvent&)>;
+using PeerCallback = std::function<void(const PeerEvent&)>;
+
+}  // namespace railmux

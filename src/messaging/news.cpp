@@ -1,0 +1,55 @@
+// Engine: what it tells the application of rails and peers.
+#include <utility>
+
+#include "messaging/engine.hpp"
+
+namespace railmux::messaging {
+
+void Engine::on_rail_down(RailCallback&& callback) {
+    const Lock lock(*this);
+    told_.rail_down = std::move(callback);
+}
+
+void Engine::on_rail_up(RailCallback&& callback) {
+    const Lock lock(*this);
+    told_.rail_up = std::move(callback);
+}
+
+void Engine::on_peer_lost(PeerCallback&& callback) {
+    const Lock lock(*this);
+    told_.peer_lost = std::move(callback);
+}
+
+void Engine::on_rail_news(const rails::RailNews& news) {
+    if (news.up ? told_.rail_up != nullptr : told_.rail_down != nullptr) rail_news_.push_back(news);
+}
+
+void Engine::note_loss(std::uint32_t peer, ErrorCode code) {
+    if (code == ErrorCode::peer_left || !told_.peer_lost) return;
+    const auto& known = rails_.peers()[peer];
+    peer_news_.push_back({.peer = Peer::from_index(peer),
+                          .code = code,
+                          .causes = known.failed == ErrorCode::ok || known.failure == nullptr
+                                        ? "the other side began anew\n"
+                                        : *known.failure});
+}
+
+/// Calls back for what has happened. True if anything had.
+bool Engine::tell_news() {
+    if (rail_news_.empty() && peer_news_.empty()) return false;
+    // A callback may set another one, or bring more news.
+    for (const auto& news : std::exchange(rail_news_, {})) {
+        const auto callback = news.up ? told_.rail_up : told_.rail_down;
+        if (!callback) continue;
+        callback({.rail = rail_set_[news.rail].traits().name,
+                  .peer = news.peer == rails::no_peer ? Peer() : Peer::from_index(news.peer),
+                  .cause = news.cause,
+                  .down = std::chrono::nanoseconds(news.down)});
+    }
+    for (const auto& lost : std::exchange(peer_news_, {})) {
+        if (const auto callback = told_.peer_lost; callback) callback(lost);
+    }
+    return true;
+}
+
+}  // namespace railmux::messaging

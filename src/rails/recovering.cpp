@@ -1,0 +1,141 @@
+// RailManager: what becomes of links and rails that are lost: noting it, asking for them anew, and telling.
+#include <fmt/format.h>
+
+#include <array>
+
+#include "rails/rail_manager.hpp"
+
+namespace railmux::rails {
+
+namespace {
+
+// One try to connect anew: long enough for a handshake on a busy host; what is slower by its model gets ten round trips more.
+constexpr base::Nanoseconds shortest_try = 400 * base::millisecond;
+constexpr base::Nanoseconds latencies_per_try = 20;
+// ... of a link of which nothing is known yet.
+constexpr base::Nanoseconds longest_try = 2 * base::second;
+
+double seconds(base::Nanoseconds time) { return static_cast<double>(time) / static_cast<double>(base::second); }
+
+Recovery::Pair pair_of(const Link& link) { return {link.peer, link.rail, link.remote_rail}; }
+
+}  // namespace
+
+/// A live link died, and nobody meant it to. It still stands among those of its peer.
+void RailManager::lose(const Link& link, std::string_view cause, base::Nanoseconds now) {
+    auto& known = peers_[link.peer];
+    const auto& name = rails_[link.rail].traits().name;
+    ++known.traffic[link.rail].links_lost;
+    log_.warning("rail {}: link {} to {} lost: {}", name, link.label, peers_.name(link.peer), cause);
+    const auto latency = known.talk->costs[link.place].latency / sched::ticks_per_ns;
+    recovery_.lost({.pair = pair_of(link),
+                    .label = link.label,
+                    .cause = std::string(cause),
+                    .ours = link.initiated,
+                    .limit = shortest_try + latencies_per_try * latency},
+                   now);
+    schedule(recovery_.next_due());
+    tell_lost(link, now);
+    upper_.on_rail_news({.up = false, .rail = link.rail, .peer = link.peer, .cause = std::string(cause)});
+}
+
+/// Tells the peer over the links that are left: the network may not have told it, and what it sends here would go nowhere.
+void RailManager::tell_lost(const Link& link, base::Nanoseconds now) {
+    std::array<std::byte, sizeof link.nonce> body;
+    base::store(body.data(), link.nonce);
+    for (const auto slot : peers_[link.peer].talk->links) {
+        if (slot != link.slot) enqueue(links_.at(slot), probe_frame(pool_, FrameType::lost, body, 0), now);
+    }
+}
+
+/// The peer lost one of our links. False: that is malformed.
+bool RailManager::lost_there(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
+    if (body.size() != sizeof(Link::nonce)) return false;
+    const auto nonce = base::load<std::uint64_t>(body.data());
+    static_cast<void>(catch_up());  // links are about to change
+    for (const auto slot : std::vector(peers_[peer].talk->links)) {
+        if (Link& link = links_.at(slot); link.nonce == nonce) break_off(link, "the other side lost it", now);
+    }
+    return true;
+}
+
+/// A link is live.
+void RailManager::note_back(const Link& link, base::Nanoseconds now) {
+    const auto lost = recovery_.back(pair_of(link), now);
+    if (!lost) return;
+    if (lost->missed) return;
+    const auto down = now - lost->since;
+    log_.warning("rail {}: link {} to {} is back after {:.3f} s; it was lost: {}", rails_[link.rail].traits().name,
+                 link.label, peers_.name(link.peer), seconds(down), lost->cause);
+    upper_.on_rail_news({.up = true, .rail = link.rail, .peer = link.peer, .cause = lost->cause, .down = down});
+}
+
+/// Asks anew for links whose time has come. A peer without any link is looked for with all its rails (connect_waiting), and so
+/// is one that was connected while a rail was down.
+void RailManager::recover(base::Nanoseconds now) {
+    const auto waiting = std::exchange(incomplete_, {});
+    for (const auto peer : waiting) {
+        if (peers_[peer].talk == nullptr || peers_[peer].left) continue;
+        if (connected(peer) && !connector_.trying(peer)) {
+            connector_.start(peer, now);
+        } else {
+            incomplete_.push_back(peer);  // attach and attempt_over look again
+        }
+    }
+    const auto may = [&](std::uint32_t peer, std::uint32_t rail) { return rails_[rail].up && connected(peer); };
+    while (const auto due = recovery_.take_due(now, may)) {
+        const auto& [peer, rail, remote_rail] = due->pair;
+        if (!connector_.retry(peer, rail, remote_rail, due->limit, now)) recovery_.failed(due->pair, false, now);
+    }
+    schedule(recovery_.next_due());
+}
+
+void RailManager::pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) {
+    const auto pair = pair_of(link);
+    if (!link.retried && !hopeless) {
+        recovery_.missed(
+            {.pair = pair, .label = link.label, .cause = std::string(cause), .ours = true, .limit = longest_try}, now);
+    }
+    recovery_.failed(pair, hopeless, now);
+    schedule(recovery_.next_due());
+}
+
+/// What is known of the loss of each link to the peer, for people, one line each.
+std::string RailManager::losses(std::uint32_t peer, base::Nanoseconds now) const {
+    std::string lines;
+    for (const auto& lost : recovery_.of(peer)) {
+        lines += fmt::format("rail {} ({}): {}; lost {:.1f} s ago\n", rails_[lost.pair.rail].traits().name, lost.label,
+                             lost.cause, seconds(now - lost.since));
+    }
+    return lines;
+}
+
+void RailManager::on_rail_down(std::uint32_t rail, std::string_view cause, base::Nanoseconds now) {
+    auto& local = rails_[rail];
+    local.up = false;
+    local.polled = local.traits().comes_back;
+    local.down_since = now;
+    local.info.reason = std::string(cause);
+    log_.warning("rail {} down: {}", local.traits().name, cause);
+    upper_.on_rail_news({.up = false, .rail = rail, .cause = std::string(cause)});
+}
+
+void RailManager::on_rail_up(std::uint32_t rail, base::Nanoseconds now) {
+    auto& local = rails_[rail];
+    if (std::exchange(local.up, true)) return;
+    const auto cause = std::exchange(local.info.reason, {});
+    const auto down = now - local.down_since;
+    log_.warning("rail {} is up again after {:.3f} s; it was down: {}", local.traits().name, seconds(down), cause);
+    recovery_.rail_up(rail, now);
+    incomplete_.clear();
+    for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
+        auto* talk = peers_[peer].talk.get();
+        if (talk == nullptr) continue;
+        talk->next_attempt = now;
+        incomplete_.push_back(peer);
+    }
+    schedule(now);
+    upper_.on_rail_news({.up = true, .rail = rail, .cause = cause, .down = down});
+}
+
+}  // namespace railmux::rails

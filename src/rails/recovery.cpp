@@ -1,0 +1,91 @@
+#include "rails/recovery.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace railmux::rails {
+
+Recovery::Recovery(Options options, std::uint64_t seed)
+    : options_(options), random_(static_cast<std::minstd_rand::result_type>(seed ^ seed >> 32)) {}
+
+Recovery::Lost* Recovery::find(const Pair& pair) noexcept {
+    const auto found = std::ranges::find(all_, pair, &Lost::pair);
+    return found == all_.end() ? nullptr : &*found;
+}
+
+void Recovery::missed(Lost link, base::Nanoseconds now) {
+    if (find(link.pair) != nullptr) return;
+    link.missed = true;
+    link.since = now;
+    link.back_off = options_.longest * rarer;
+    link.next = now + jittered(link.back_off);
+    all_.push_back(std::move(link));
+}
+
+/// A quarter more or less, so that many who lost the same switch do not come back to it in step.
+base::Nanoseconds Recovery::jittered(base::Nanoseconds time) {
+    const auto quarter = std::max<base::Nanoseconds>(time / 4, 1);
+    return time - quarter + static_cast<base::Nanoseconds>(random_()) % (2 * quarter);
+}
+
+void Recovery::lost(Lost link, base::Nanoseconds now) {
+    link.since = now;
+    link.back_off = options_.first;
+    auto* known = find(link.pair);
+    if (known == nullptr) known = &all_.emplace_back();
+    // One that does not stay goes on doubling.
+    const bool again = known->up && !known->missed && now - known->up_since < steady;
+    if (again) link.back_off = std::min(known->back_off * 2, options_.longest * rarer);
+    link.next = now + jittered(link.back_off);
+    *known = std::move(link);
+}
+
+std::optional<Recovery::Lost> Recovery::back(const Pair& pair, base::Nanoseconds now) {
+    Lost* lost = find(pair);
+    if (lost == nullptr || lost->up) return std::nullopt;
+    lost->up = true;
+    lost->up_since = now;
+    lost->trying = lost->once = false;
+    return *lost;
+}
+
+void Recovery::failed(const Pair& pair, bool hopeless, base::Nanoseconds now) {
+    Lost* lost = find(pair);
+    if (lost == nullptr || lost->up) return;
+    lost->trying = lost->once = false;
+    lost->hopeless = lost->hopeless || hopeless;
+    const bool soon = !lost->missed && now - lost->since < rare_after;
+    lost->back_off = std::min(lost->back_off * 2, soon ? options_.longest : options_.longest * rarer);
+    lost->next = now + jittered(lost->back_off);
+}
+
+void Recovery::rail_up(std::uint32_t rail, base::Nanoseconds now) {
+    for (auto& lost : all_) {
+        if (lost.pair.rail != rail || lost.up || lost.hopeless) continue;
+        lost.once = true;
+        lost.next = now;
+        lost.back_off = options_.first;
+    }
+}
+
+void Recovery::forget(std::uint32_t peer) {
+    std::erase_if(all_, [&](const Lost& lost) { return lost.pair.peer == peer; });
+}
+
+base::Nanoseconds Recovery::next_due() const noexcept {
+    auto next = base::Nanoseconds{1} << 62;
+    for (const auto& lost : all_) {
+        if (waits(lost)) next = std::min(next, lost.next);
+    }
+    return next;
+}
+
+std::vector<Recovery::Lost> Recovery::of(std::uint32_t peer) const {
+    std::vector<Lost> found;
+    for (const auto& lost : all_) {
+        if (lost.pair.peer == peer && !lost.up && !lost.missed) found.push_back(lost);
+    }
+    return found;
+}
+
+}  // namespace railmux::rails

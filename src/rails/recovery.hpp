@@ -1,0 +1,110 @@
+// Recovery: links that were lost to peers who are still there: which, since when and why, and when each is asked for anew.
+//
+// One side asks for a lost link again: the one that had asked for it before, because it is known to be able to. Where an
+// interface has come back its side asks at once, too; if both do, the tie is settled as for any two that connect at once.
+// Between two tries the time doubles, and a link that has come back and is lost soon goes on where it was, so that one that
+// comes and goes costs no more than one that stays away.
+//
+// Threads: one engine at a time. Pure: time is an argument.
+// Lifetime: owned by the rail manager. An entry lives from the first loss of its link to the end of the session.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+
+namespace railmux::rails {
+
+class Recovery {
+public:
+    struct Options {
+        base::Nanoseconds first = 50 * base::millisecond;     // until the first try
+        base::Nanoseconds longest = 500 * base::millisecond;  // between two tries; ten times that after `rare_after`
+    };
+    /// Whoever is away for half a minute is seldom back within the next second.
+    static constexpr base::Nanoseconds rare_after = 30 * base::second;
+    static constexpr int rarer = 10;
+    /// Lost again within so long a link has not really been back.
+    static constexpr base::Nanoseconds steady = 10 * base::second;
+
+    struct Pair {
+        std::uint32_t peer = 0;
+        std::uint32_t rail = 0;        // local
+        std::uint8_t remote_rail = 0;  // the peer's number
+        friend bool operator==(const Pair&, const Pair&) noexcept = default;
+    };
+    struct Lost {
+        Pair pair;
+        std::string label;            // both ends, for people
+        std::string cause;            // of the loss
+        bool ours = false;            // this side asks
+        base::Nanoseconds limit = 0;  // for one try
+        base::Nanoseconds since = 0;  // when it was lost
+
+        // Kept by Recovery.
+        bool missed = false;    // it has never been up
+        bool up = false;        // it is back; kept in case it goes again
+        bool trying = false;    // a try is under way
+        bool once = false;      // this side asks, too, this time
+        bool hopeless = false;  // refused for a reason that waiting does not change
+        base::Nanoseconds next = 0;
+        base::Nanoseconds back_off = 0;
+        base::Nanoseconds up_since = 0;
+    };
+
+    Recovery(Options options, std::uint64_t seed);
+
+    /// A link was lost, now.
+    void lost(Lost link, base::Nanoseconds now);
+    /// A link that was asked for did not come up: it is asked for now and then.
+    void missed(Lost link, base::Nanoseconds now);
+    /// There is a link between these two rails: what it was, if it had been lost.
+    [[nodiscard]] std::optional<Lost> back(const Pair& pair, base::Nanoseconds now);
+    /// A try came to nothing; `hopeless` where others would not fare better.
+    void failed(const Pair& pair, bool hopeless, base::Nanoseconds now);
+    /// The rail works again: whatever was lost on it is tried at once, by this side, too.
+    void rail_up(std::uint32_t rail, base::Nanoseconds now);
+    /// The session with the peer is over, or it said goodbye.
+    void forget(std::uint32_t peer);
+
+    /// The next link to be tried now, which counts as being tried from then on; nothing when there is none. `may(peer, rail)` says
+    /// whether it makes sense.
+    template <typename May>
+    [[nodiscard]] std::optional<Lost> take_due(base::Nanoseconds now, May may);
+    /// When take_due may have something; far away if nothing is lost.
+    [[nodiscard]] base::Nanoseconds next_due() const noexcept;
+
+    /// What is lost of a peer now.
+    [[nodiscard]] std::vector<Lost> of(std::uint32_t peer) const;
+
+private:
+    [[nodiscard]] Lost* find(const Pair& pair) noexcept;
+    [[nodiscard]] base::Nanoseconds jittered(base::Nanoseconds time);
+    [[nodiscard]] static bool waits(const Lost& lost) noexcept {
+        return (lost.ours || lost.once) && !lost.up && !lost.trying && !lost.hopeless;
+    }
+
+    Options options_;
+    std::minstd_rand random_;
+    std::vector<Lost> all_;  // few: what was lost in the sessions there are
+};
+
+template <typename May>
+std::optional<Recovery::Lost> Recovery::take_due(base::Nanoseconds now, May may) {
+    for (auto& lost : all_) {
+        if (!waits(lost) || lost.next > now) continue;
+        if (!may(lost.pair.peer, lost.pair.rail)) {
+            lost.next = now + jittered(options_.longest);
+            continue;
+        }
+        lost.trying = true;
+        return lost;
+    }
+    return std::nullopt;
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,88 @@
+// RailManager: whether links that say nothing are still there.
+#include <fmt/format.h>
+
+#include "rails/rail_manager.hpp"
+
+namespace railmux::rails {
+
+namespace {
+// Of all links of a process together at most one keepalive in this time: with a thousand of them looking after them takes a
+// thousandth of a core, and a silent one is noticed after 5 s.
+constexpr base::Nanoseconds keepalive_gap = 5 * base::millisecond;
+}  // namespace
+
+/// Something is sent over a link that nobody looks at now.
+void RailManager::unsettle(Link& link, base::Nanoseconds now) {
+    link.silence.unsettle(now);
+    if (!rails_[link.rail].traits().keepalive || options_.keepalive == 0) return;
+    next_watch_ = std::min(next_watch_, now + Silence::period);
+    schedule(next_watch_);
+}
+
+/// Looks at the links that something is outstanding on and, each in its turn, at idle ones.
+void RailManager::watch_links(base::Nanoseconds now) {
+    if (options_.keepalive == 0) return;
+    if (now < next_watch_) return schedule(next_watch_);
+    const bool turn = now >= next_turn_;
+    base::Nanoseconds live = 0;
+    auto next = never;
+    links_.for_each([&](Link& link) {
+        if (link.state != LinkState::live || !rails_[link.rail].traits().keepalive) return;
+        ++live;
+        if (link.silence.settled() && turn) keep_alive(link, now);
+        if (!link.silence.settled()) next = std::min(next, now + watch_link(link, now));
+    });
+    if (turn) next_turn_ = live == 0 ? never : now + std::max(options_.keepalive, live * keepalive_gap);
+    next_watch_ = std::min(next, next_turn_);
+    schedule(next_watch_);
+}
+
+/// A link that nothing was sent over for a while.
+void RailManager::keep_alive(Link& link, base::Nanoseconds now) {
+    const auto& talk = *peers_[link.peer].talk;
+    if (peers_[link.peer].left || link.queued_bytes > 0) return;  // what waits there will tell
+    const auto pulse = rails_[link.rail].rail->pulse(link.id);
+    const auto received = pulse.known ? pulse.received : peers_[link.peer].traffic[link.rail].received_frames;
+    if (link.silence.wants_keepalive(received)) enqueue(link, ack_frame(talk), now);
+}
+
+/// Returns when to look again.
+base::Nanoseconds RailManager::watch_link(Link& link, base::Nanoseconds now) {
+    using Finding = Silence::Finding;
+    const auto pulse = rails_[link.rail].rail->pulse(link.id);
+    const auto& talk = *peers_[link.peer].talk;
+    const auto& cost = talk.costs[link.place];
+    const auto round_trip = 2 * cost.latency / sched::ticks_per_ns;
+    const auto predicted = round_trip + sched::times(link.unacked_bytes, cost.per_byte) / sched::ticks_per_ns;
+    Silence::Limits limits;
+    limits.overdue += round_trip;
+    limits.doubtful += 5 * predicted;
+    // Counted from the keepalive on, before which an idle link may have been dead already.
+    limits.lost = std::max(options_.silence - std::min(options_.keepalive, options_.silence / 2), limits.doubtful);
+    const auto finding = link.silence.look(pulse, limits, now);
+    const bool lost = finding == Finding::lost || (finding == Finding::doubtful && heard_elsewhere(link, now));
+    if (lost) {
+        const auto silent = static_cast<double>(link.silence.silent()) / static_cast<double>(base::second);
+        break_off(link, fmt::format("nothing acknowledged for {:.3f} s", silent), now);
+        return never;
+    }
+    if (finding == Finding::overdue) {
+        for (const auto slot : talk.links) {
+            Link& other = links_.at(slot);
+            const bool idle = other.silence.settled() && rails_[other.rail].traits().keepalive;
+            if ((&other == &link || idle) && other.outbox.empty()) enqueue(other, ack_frame(talk), now);
+        }
+    }
+    return link.silence.silent() > 0 ? Silence::short_period : Silence::period;
+}
+
+/// Whether the peer's host shows over another link that it is there.
+bool RailManager::heard_elsewhere(const Link& silent, base::Nanoseconds now) {
+    const auto& links = peers_[silent.peer].talk->links;
+    return std::ranges::any_of(links, [&](std::uint32_t slot) {
+        const Link& other = links_.at(slot);
+        return &other != &silent && other.silence.heard_at() > now - silent.silence.silent();
+    });
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# One of two rails is taken away under traffic, loudly and silently, and given back: everything arrives once and in order, the
+# gap is short, and the rail is used again without a restart. A process that is stopped is not taken for a dead network.
+# shellcheck source=tests/net/lib.sh
+. "$(dirname "$(readlink -f "$0")")/lib.sh"
+enter_rig none none none none
+
+# Limits are several times what it takes on an idle machine: 5, 100 and 300 ms.
+loud_ms=300
+silent_ms=1000
+back_ms=3000
+
+# start [VARIABLE=VALUE...] [-- OPTION]: the two processes talk until `finish`
+start() {
+    local settings=()
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do settings+=("$1"); shift; done
+    rm -f "$work/end" "$work/mark" "$work/out"
+    run_on "2 A,B" env RAILMUX_TRANSPORTS=tcp RAILMUX_POLICY=round_robin "${settings[@]}" \
+        "$build/tests/job_troubled" "$work" "${@:2}" &
+    job=$!
+    until_true "all links are up" grep "^links $links\$" "$work/out"
+}
+finish() {
+    touch "$work/end"
+    wait $job || fail "the job ended with $?"
+}
+pid_of() { sed -n "s/^rank $1 pid //p" "$work/out"; }
+
+# count PATTERN: lines of the job's output; told PATTERN NUMBER: that it has as many by now
+count() { grep -c -- "$1" "$work/out" || true; }
+told() { [ "$(count "$1")" -ge "$2" ]; }
+
+# longest: of the rounds since the last call, in whole ms
+longest() {
+    local before
+    before=$(count '^longest')
+    touch "$work/mark"
+    until_true "the longest round is told" told '^longest' $((before + 1))
+    sed -n 's/^longest \([0-9]*\).*/\1/p' "$work/out" | tail -1
+}
+
+# trouble LIMIT CAUSE COMMAND...: rail1 is lost with that cause, and no round takes longer
+trouble() {
+    local limit=$1 cause=$2 before gap
+    shift 2
+    before=$(count '^down tcp:rail1')
+    longest >/dev/null
+    "$@"
+    until_true "the loss of rail1 is told" told '^down tcp:rail1' $((before + 1))
+    grep '^down tcp:rail1' "$work/out" | tail -1 | grep -q "$cause" || fail "the cause is not: $cause"
+    gap=$(longest)
+    echo "  the longest round took $gap ms"
+    [ "$gap" -lt "$limit" ] || fail "it took $gap ms"
+}
+
+# comes_back: rail1 is given back, and used
+comes_back() {
+    local before begin took
+    before=$(count '^up tcp:rail1')
+    begin=$(date +%s%N)
+    "$rig" restore rail1
+    until_true "rail1 is back" told '^up tcp:rail1' $((before + 1))
+    took=$((($(date +%s%N) - begin) / 1000000))
+    until_true "all links are up" test "$(grep '^links' "$work/out" | tail -1)" = "links $links"
+    echo "  back after $took ms"
+    [ "$took" -lt $back_ms ] || fail "back after $took ms"
+}
+
+links=4
+start
+for round in 1 2; do
+    echo "its interface is taken down at one side, round $round"
+    trouble $loud_ms "interface rail1 " "$rig" cut rail1
+    comes_back
+done
+echo "it falls silent"
+trouble $silent_ms "nothing acknowledged for " "$rig" silence rail1
+comes_back
+echo "it loses its address"
+trouble $loud_ms "lost its address" ip -n "$RIG_NAME-A" addr flush dev rail1
+on A ip addr add 10.77.1.1/24 dev rail1
+comes_back
+
+echo "a process that is stopped for 3 s raises no alarm"
+lost=$(count '^down')
+kill -STOP "$(pid_of 1)"
+sleep 3
+kill -CONT "$(pid_of 1)"
+longest >/dev/null
+[ "$(count '^down')" = "$lost" ] || fail "it does: $(grep '^down' "$work/out" | tail -1)"
+finish
+
+echo "nor does one whose receive buffers are full"
+start RAILMUX_TCP_RECEIVE_BUFFER=4K RAILMUX_TCP_SEND_BUFFER=4K
+kill -STOP "$(pid_of 1)"
+sleep 4
+kill -CONT "$(pid_of 1)"
+longest >/dev/null
+[ "$(count '^down')" = 0 ] || fail "it does: $(grep '^down' "$work/out" | tail -1)"
+finish
+
+echo "processes that sleep, with four rails, cost next to nothing"
+start RAILMUX_PROGRESS=block -- idle
+cpu() { awk '{ print $14 + $15 }' "/proc/$(pid_of "$1")/stat"; }
+begin=$(($(cpu 0) + $(cpu 1)))
+sleep 10
+took=$(($(cpu 0) + $(cpu 1) - begin))
+echo "  $took ticks of 10 ms in 10 s, both together"
+[ $took -le 10 ] || fail "$took ticks"
+kill -TERM "$(pid_of 0)" "$(pid_of 1)"
+wait $job || true
+echo "all good"

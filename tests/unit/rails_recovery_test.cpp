@@ -1,0 +1,124 @@
+// Recovery: when a lost link is asked for anew, and by whom.
+#include <catch2/catch.hpp>
+
+#include <vector>
+
+#include "rails/recovery.hpp"
+
+using namespace railmux;
+using rails::Recovery;
+
+namespace {
+
+constexpr auto ms = base::millisecond;
+constexpr Recovery::Pair pair{.peer = 3, .rail = 1, .remote_rail = 2};
+
+Recovery::Lost lost_link(bool ours = true) {
+    Recovery::Lost lost;
+    lost.pair = pair;
+    lost.cause = "pulled";
+    lost.ours = ours;
+    return lost;
+}
+
+const auto always = [](std::uint32_t, std::uint32_t) { return true; };
+const auto never = [](std::uint32_t, std::uint32_t) { return false; };
+
+/// The times of the tries until `end`, each of which fails at once.
+std::vector<base::Nanoseconds> tries(Recovery& recovery, base::Nanoseconds end) {
+    std::vector<base::Nanoseconds> times;
+    while (recovery.next_due() <= end) {
+        const auto now = recovery.next_due();
+        REQUIRE(recovery.take_due(now, always));
+        REQUIRE_FALSE(recovery.take_due(now, always));
+        times.push_back(now);
+        recovery.failed(pair, false, now);
+    }
+    return times;
+}
+
+}  // namespace
+
+TEST_CASE("a lost link is asked for soon, then less and less often", "[rails][recovery]") {
+    Recovery recovery({}, GENERATE(1, 2, 3));
+    recovery.lost(lost_link(), 0);
+    const auto times = tries(recovery, 120 * base::second);
+    CHECK(times.front() >= 37 * ms);
+    CHECK(times.front() <= 63 * ms);
+    for (std::size_t i = 1; i < times.size(); ++i) {
+        const auto gap = times[i] - times[i - 1];
+        CHECK(gap >= 37 * ms);
+        // Half a second and a quarter of that; after half a minute ten times as long.
+        CHECK(gap <= (times[i - 1] < 30 * base::second ? 626 * ms : 6260 * ms));
+    }
+    CHECK(times.size() > 60);
+    CHECK(times.size() < 130);
+    CHECK(times.back() - times[times.size() - 2] > 3 * base::second);
+}
+
+TEST_CASE("only one side asks, unless its interface has come back", "[rails][recovery]") {
+    Recovery recovery({}, 1);
+    recovery.lost(lost_link(false), 0);
+    CHECK_FALSE(recovery.take_due(60 * base::second, always));
+    recovery.rail_up(0, 60 * base::second);
+    CHECK_FALSE(recovery.take_due(60 * base::second, always));
+    recovery.rail_up(1, 60 * base::second);
+    CHECK(recovery.next_due() == 60 * base::second);
+    REQUIRE(recovery.take_due(60 * base::second, always));
+    recovery.failed(pair, false, 61 * base::second);
+    CHECK_FALSE(recovery.take_due(90 * base::second, always));  // once
+}
+
+TEST_CASE("what is refused for good is not asked for again", "[rails][recovery]") {
+    Recovery recovery({}, 1);
+    recovery.lost(lost_link(), 0);
+    REQUIRE(recovery.take_due(base::second, always));
+    recovery.failed(pair, true, base::second);
+    CHECK_FALSE(recovery.take_due(base::second * 1000, always));
+    recovery.rail_up(1, base::second * 1000);
+    CHECK_FALSE(recovery.take_due(base::second * 1000, always));
+    CHECK(recovery.of(3).size() == 1);
+}
+
+TEST_CASE("a link that is back says for how long it was lost, and why", "[rails][recovery]") {
+    Recovery recovery({}, 1);
+    CHECK_FALSE(recovery.back(pair, 0));  // it had not been lost
+    recovery.lost(lost_link(), 5 * ms);
+    const auto was = recovery.back(pair, 105 * ms);
+    REQUIRE(was);
+    CHECK(was->since == 5 * ms);
+    CHECK(was->cause == "pulled");
+    CHECK_FALSE(recovery.back(pair, 106 * ms));
+    CHECK(recovery.of(3).empty());
+    CHECK_FALSE(recovery.take_due(base::second, always));
+    recovery.failed(pair, false, 200 * ms);  // a try that came too late
+    CHECK_FALSE(recovery.take_due(base::second, always));
+}
+
+TEST_CASE("a link that comes and goes is asked for as seldom as one that stays away", "[rails][recovery]") {
+    Recovery recovery({}, 1);
+    base::Nanoseconds now = 0;
+    int count = 0;
+    for (; now < 60 * base::second; ++count) {
+        recovery.lost(lost_link(), now);
+        now = recovery.next_due();
+        REQUIRE(recovery.take_due(now, always));
+        REQUIRE(recovery.back(pair, now));
+        now += ms;
+    }
+    CHECK(count < 30);
+    now += 20 * base::second;  // it stays for once: all is forgiven
+    recovery.lost(lost_link(), now);
+    CHECK(recovery.next_due() <= now + 63 * ms);
+}
+
+TEST_CASE("links of a session that is over are forgotten; those that cannot be tried wait", "[rails][recovery]") {
+    Recovery recovery({}, 1);
+    recovery.lost(lost_link(), 0);
+    CHECK_FALSE(recovery.take_due(base::second, never));
+    CHECK(recovery.next_due() > base::second);
+    CHECK(recovery.take_due(2 * base::second, always));
+    recovery.forget(3);
+    CHECK(recovery.of(3).empty());
+    CHECK(recovery.next_due() > 1000 * base::second);
+}
