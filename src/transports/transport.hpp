@@ -148,6 +148,7 @@ struct RailTraits {
     bool local_regions = false;      // Segment::region must be filled
     bool done_is_delivered = false;  // `done` implies that the remote side has the bytes
     bool bad_put_ends_link = false;  // rule 9
+    bool posts_need_polls = false;   // what is posted goes on its way by poll, perhaps, and after arm() nobody says so
     bool shared = false;             // with all processes of this network namespace: they queue behind each other
     int numa_node = -1;
     std::uint64_t speed_bps = 0;  // 0: unknown
@@ -201,7 +202,7 @@ public:
 
     /// After an empty poll: a descriptor that turns readable when poll may have something; -1 where `events` is false
     /// (whoever sleeps looks at such a rail now and then), or when something came up meanwhile (poll again). The descriptor
-    /// is the same for the rail's life.
+    /// is the same for the rail's life. What is posted after arm() takes nothing from that; a poll does: arm again.
     [[nodiscard]] virtual int arm() noexcept = 0;
 };
 
