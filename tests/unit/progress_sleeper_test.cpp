@@ -1,7 +1,7 @@
 // Sleeper: what ends a sleep, and what makes its descriptor readable.
-#include <catch2/catch.hpp>
 #include <poll.h>
 #include <unistd.h>
+#include <catch2/catch.hpp>
 
 #include <array>
 #include <memory>

@@ -48,8 +48,8 @@ TEST_CASE("spin: as long as an answer takes and a sleep costs, and never longer 
     CHECK(about(2 * microsecond, 2 * microsecond + Spin::sleep_cost));
     CHECK(about(20 * microsecond, 20 * microsecond + Spin::sleep_cost));
     CHECK(about(45 * microsecond, 50 * microsecond));
-    CHECK(about(0, 50 * microsecond));                   // nobody knows
-    CHECK(about(5 * millisecond, Spin::sleep_cost));     // it will not come while we spin
+    CHECK(about(0, 50 * microsecond));                // nobody knows
+    CHECK(about(5 * millisecond, Spin::sleep_cost));  // it will not come while we spin
     Spin none(0, senses);
     CHECK(spin_once(none, 2 * microsecond) <= microsecond);
 }

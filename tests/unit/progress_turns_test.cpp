@@ -325,7 +325,8 @@ TEST_CASE("turns: no order of steps loses a wake-up", "[progress]") {
         for (const bool helper : {false, true}) {
             for (const bool loop : {false, true}) {
                 for (const auto caller : {Caller::none, Caller::isend_test, Caller::test_isend}) {
-                    INFO(waiters << " waiters, helper " << helper << ", loop " << loop << ", caller " << static_cast<int>(caller));
+                    INFO(waiters << " waiters, helper " << helper << ", loop " << loop << ", caller "
+                                 << static_cast<int>(caller));
                     const auto outcome = outcome_of({waiters, helper, loop, caller});
                     CHECK_FALSE(outcome.slept_through);
                     worlds += outcome.worlds;
