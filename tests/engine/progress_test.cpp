@@ -1,7 +1,7 @@
 // Progress: an application's own loop, the helper thread, switching between modes, and what sleeping costs.
-#include <catch2/catch.hpp>
 #include <poll.h>
 #include <sys/resource.h>
+#include <catch2/catch.hpp>
 
 #include <array>
 #include <atomic>
@@ -238,8 +238,8 @@ TEST_CASE("threads: modes change while messages flow", "[engine]") {
             pair.b.send(pair.to_a, 2, got);
         }
     });
-    constexpr std::array modes{ProgressMode::thread, ProgressMode::poll, ProgressMode::block, ProgressMode::thread,
-                               ProgressMode::thread, ProgressMode::hybrid};
+    constexpr std::array modes{ProgressMode::thread, ProgressMode::poll,   ProgressMode::block,
+                               ProgressMode::thread, ProgressMode::thread, ProgressMode::hybrid};
     std::vector<std::byte> got(8);
     for (unsigned i = 0; i < messages; ++i) {
         if (i % 20 == 0) {
