@@ -62,9 +62,7 @@ struct Process {
     void receive(Peer from, std::size_t bytes) {
         requests.push_back(context.irecv(from, tag, std::span(in[requests.size() % size]).first(bytes)));
     }
-    void send(Peer to, std::size_t bytes) {
-        requests.push_back(context.isend(to, tag, std::span(out).first(bytes)));
-    }
+    void send(Peer to, std::size_t bytes) { requests.push_back(context.isend(to, tag, std::span(out).first(bytes))); }
     void wait() {
         context.wait_all(requests);
         requests.clear();

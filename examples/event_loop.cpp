@@ -39,7 +39,9 @@ private:
             if (context_.rank() != 0 || lap_ < laps) pass_on();  // the last lap ends at rank 0
         });
     }
-    void pass_on() { sending_ = context_.isend(context_.peer((context_.rank() + 1) % context_.size()), token_tag, token_); }
+    void pass_on() {
+        sending_ = context_.isend(context_.peer((context_.rank() + 1) % context_.size()), token_tag, token_);
+    }
 
     railmux::Context& context_;
     std::array<std::byte, 8> token_{};

@@ -25,7 +25,7 @@ struct Task {
     };
 };
 
-constexpr int rounds = 300;
+constexpr int exchanges = 300;
 
 struct Tally {
     std::atomic<int> through = 0;
@@ -33,7 +33,7 @@ struct Tally {
 };
 
 Task ask(Context& context, Peer other, Tag tag, Tally& tally) {
-    for (unsigned i = 0; i < rounds; ++i) {
+    for (unsigned i = 0; i < exchanges; ++i) {
         const auto data = pattern(i % 50 == 0 ? 40'000 : 8, i);
         const auto sent = co_await async_send(context, other, tag, data);
         std::vector<std::byte> got(data.size());
@@ -45,7 +45,7 @@ Task ask(Context& context, Peer other, Tag tag, Tally& tally) {
 
 Task answer(Context& context, Peer other, Tag tag, Tally& tally) {
     std::vector<std::byte> got(40'000);
-    for (int i = 0; i < rounds; ++i) {
+    for (int i = 0; i < exchanges; ++i) {
         const auto status = co_await async_recv(context, other, tag, got);
         co_await async_send(context, other, tag + 1, std::span(got).first(status.bytes));
     }
