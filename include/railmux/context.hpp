@@ -22,6 +22,7 @@
 #include <railmux/explanation.hpp>
 #include <railmux/message.hpp>
 #include <railmux/one_sided.hpp>
+#include <railmux/progress.hpp>
 #include <railmux/request.hpp>
 #include <railmux/stats.hpp>
 
@@ -183,6 +184,23 @@ public:
 
     /// Moves everything on that can be moved on; returns whether anything happened.
     bool progress();
+    /// For programs that sleep in a loop of their own (docs/progress.md). The descriptor is the same for the context's life; it is
+    /// the context's to read from and to close.
+    ///
+    /// arm() moves everything on as progress() does. False: something happened, or an operation has ended since the last
+    /// arm(): look at what you wait for, and call it again. True: there is nothing to do, and the descriptor turns readable
+    /// (POLLIN) when there is: something came, a time limit is over, another thread's call left something to do, or ended
+    /// an operation. Then, or after any other call of this thread that made it readable, call arm() again.
+    /// event_fd throws Error(system) when the kernel gives no descriptor. One loop per context.
+    [[nodiscard]] int event_fd();
+    [[nodiscard]] bool arm();
+
+    /// How this context waits, at first the parameter `progress`. May be changed at any time, but not from within a
+    /// Completion (Error(invalid_argument)). ProgressMode::thread starts a thread, and whatever `thread_level` says, the
+    /// context takes a lock from then on. Throws Error(system) when there can be no thread.
+    [[nodiscard]] ProgressMode progress_mode() const noexcept;
+    void set_progress(ProgressMode mode);
+
     /// Waits until everything sent has arrived at its peer (small messages need not have been received by the
     /// application), and every one-sided operation is over. False when the time is over.
     bool flush(std::chrono::nanoseconds timeout);

@@ -38,9 +38,10 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"thread_level", choice, "", "single", "who may call a context: one thread, one at a time, or any",
         "single|serialized|multiple"},
 
-    {"progress", choice, "", "hybrid", "how a wait waits: spin, sleep, or spin a little and then sleep",
-        "poll|block|hybrid"},
-    {"progress.spin", duration, "us", "50us", "how long hybrid spins before it sleeps", "", 0, second},
+    {"progress", choice, "", "hybrid",
+        "how a wait waits: spin, sleep, or spin a little and then sleep; thread: so, and a thread progresses while nobody waits",
+        "poll|block|hybrid|thread"},
+    {"progress.spin", duration, "us", "50us", "how long hybrid spins at most before it sleeps", "", 0, second},
 
     {"eager.max", bytes, "B", "16K", "largest message sent along with its header", "", 0, 16 * kib},
     {"eager.window", bytes, "B", "1M", "eager bytes a peer may send ahead of its receiver", "", 4 * kib, gib},

@@ -127,6 +127,10 @@ ErrorCode Context::wait_all(std::span<Request> requests, std::span<Status> statu
     return engine_->wait_all(requests, statuses);
 }
 bool Context::progress() { return engine_->progress(); }
+int Context::event_fd() { return engine_->event_fd(); }
+bool Context::arm() { return engine_->arm(); }
+ProgressMode Context::progress_mode() const noexcept { return engine_->progress_mode(); }
+void Context::set_progress(ProgressMode mode) { engine_->set_progress(mode); }
 bool Context::flush(std::chrono::nanoseconds timeout) { return engine_->flush(timeout); }
 std::vector<LinkModel> Context::models(Peer peer) const { return engine_->models(peer); }
 std::vector<LinkAssessment> Context::assess(Peer peer, std::string_view rails, const AssessOptions& options) {

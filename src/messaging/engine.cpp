@@ -63,17 +63,26 @@ Sender::Options sender_options(const Config& config) {
     return options;
 }
 
+ProgressMode mode_of(const Config& config) {
+    const auto name = config.text("progress");
+    for (const auto mode : {ProgressMode::poll, ProgressMode::block, ProgressMode::thread}) {
+        if (name == to_string(mode)) return mode;
+    }
+    return ProgressMode::hybrid;
+}
+
+progress::Progress::Options progress_options(const Config& config) {
+    return {.mode = mode_of(config),
+            .shared = config.text("thread_level") == "multiple",
+            .spin = static_cast<base::Nanoseconds>(config.number("progress.spin"))};
+}
+
 }  // namespace
 
 Engine::Engine(const Config& config, Parts parts)
     : config_(config),
       log_(base::parse_log_level(config.text("log")), log_prefix(config)),
       clock_(parts.clock),
-      mode_(config.text("progress") == "poll"    ? Mode::poll
-            : config.text("progress") == "block" ? Mode::block
-                                                 : Mode::hybrid),
-      multiple_(config.text("thread_level") == "multiple"),
-      spin_(static_cast<base::Nanoseconds>(config.number("progress.spin"))),
       membership_(config_, log_),
       rail_set_(parts.transports.empty() ? builtin(config_, log_) : std::move(parts.transports),
                 {base::Selector::parse(config.text("transports")), base::Selector::parse(config.text("rails"))}, log_),
@@ -84,18 +93,21 @@ Engine::Engine(const Config& config, Parts parts)
       sender_(sender_options(config), operations_, rails_, bulk_out_),
       receiver_(operations_, rails_, bulk_in_),
       origin_(origin_options(config), operations_, rails_, bulk_out_, bulk_in_),
-      target_(operations_, rails_, bulk_out_, bulk_in_) {
+      target_(operations_, rails_, bulk_out_, bulk_in_),
+      progress_(progress_options(config), *this) {
     now_ = now();
     for (const auto& warning : config_.warnings()) log_.warning("{}", warning);
     // In a job a peer's number is its rank; outside, peer 0 is this process itself.
     for (std::uint32_t rank = 0; membership_.in_job() && rank < size(); ++rank) rails_.peers().of_rank(rank);
     rails_.learn(rails_.own_address(base::host_name(), base::process_id()));
     if (membership_.in_job()) membership_.publish(address());
+    progress_.set_mode(mode_of(config));
 }
 
 Engine::Engine(const Config& config) : Engine(config, Parts{}) {}
 
 Engine::~Engine() {
+    progress_.stop();
     try {
         leave();
     } catch (const std::exception& error) {

@@ -4,15 +4,12 @@
 //   a rail -> RailManager::poll -> on_frame -> Receiver -> the operation is over
 //   iput, iget, ... -> Origin -> RailManager::send ...       ... on_frame -> Target -> answers -> Origin
 //
-// Threads: with thread level `multiple` every public member takes the lock; otherwise calls must not overlap. Whoever
-// waits progresses; of several waiting threads one progresses and the others wait for it (waiting.cpp).
+// Threads: with thread level `multiple` every public member takes the lock; otherwise calls must not overlap. Who progresses,
+// waits and sleeps is the business of progress::Progress.
 // Lifetime: owned by its Context; outlives its Requests and Messages.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,7 +29,7 @@
 #include "messaging/operation.hpp"
 #include "messaging/receiver.hpp"
 #include "messaging/sender.hpp"
-#include "progress/sleeper.hpp"
+#include "progress/progress.hpp"
 #include "rails/rail_manager.hpp"
 
 namespace railmux::messaging {
@@ -40,11 +37,11 @@ namespace railmux::messaging {
 using Clock = base::Nanoseconds (*)();
 using rails::Transports;
 
-class Engine final : private rails::Upper {
+class Engine final : private rails::Upper, private progress::Subject {
 public:
     /// With the transports built in and the real clock.
     explicit Engine(const Config& config);
-    static constexpr base::Nanoseconds never_ends = base::Nanoseconds{1} << 62;
+    static constexpr base::Nanoseconds never_ends = progress::Progress::never;
     /// With other transports and another clock, for tests. The transports were made with `services`.
     struct Parts {
         Transports transports;
@@ -97,6 +94,10 @@ public:
     ErrorCode wait_all(std::span<Request> requests, std::span<Status> statuses);
     bool progress();
     bool flush(std::chrono::nanoseconds timeout);
+    [[nodiscard]] int event_fd() { return progress_.descriptor(); }
+    [[nodiscard]] bool arm() { return progress_.arm(); }
+    [[nodiscard]] ProgressMode progress_mode() const noexcept { return progress_.mode(); }
+    void set_progress(ProgressMode mode);
 
     // --- Models (assess.cpp) -----------------------------------------------------------------------------------------
     [[nodiscard]] std::vector<LinkModel> models(Peer peer);
@@ -129,30 +130,25 @@ private:
     void on_rail_news(const rails::RailNews& news) override;
     void on_address_wanted(std::uint32_t peer) override;
 
-    // Locking: a no-op unless thread level is `multiple`. Recursive, because callbacks call in again.
-    class Lock {
-    public:
-        explicit Lock(const Engine& engine) : engine_(engine) {
-            if (!engine_.multiple_) return;
-            engine_.entering_.fetch_add(1, std::memory_order_relaxed);
-            engine_.mutex_.lock();
-            engine_.entering_.fetch_sub(1, std::memory_order_relaxed);
-        }
-        ~Lock() {
-            if (!engine_.multiple_) return;
-            engine_.nudge();
-            engine_.mutex_.unlock();
-        }
-        Lock(const Lock&) = delete;
-        Lock& operator=(const Lock&) = delete;
+    // Subject (waiting.cpp)
+    friend class progress::Progress;
+    bool look(bool exact) override { return pass(exact ? now() : now_); }
+    [[nodiscard]] bool timing() const noexcept override { return rails_.timing(now_); }
+    [[nodiscard]] base::Nanoseconds now() const noexcept override { return clock_(); }
+    [[nodiscard]] base::Nanoseconds last_now() const noexcept override { return now_; }
+    [[nodiscard]] base::Nanoseconds arm(progress::Sleeper& set) override;
+    void slept() override { rails_.watched_until(now()); }
+    [[nodiscard]] bool wants_look(base::Nanoseconds before) noexcept override;
+    [[nodiscard]] std::uint64_t ended() const noexcept override { return operations_.ended(); }
+    [[nodiscard]] base::Nanoseconds answer_time() override { return rails_.answer_time(); }
 
-    private:
-        const Engine& engine_;
+    struct Lock : progress::Progress::Lock {
+        explicit Lock(const Engine& engine) : progress::Progress::Lock(engine.progress_) {}
     };
-    void nudge() const;
 
     void note_loss(std::uint32_t peer, ErrorCode code);
-    bool tell_news();
+    void tell_news();
+    [[nodiscard]] bool any_news() const noexcept { return !rail_news_.empty() || !peer_news_.empty(); }
     [[nodiscard]] std::string report_models();
     [[nodiscard]] std::string report_predictions();
     void connect_links(std::uint32_t peer, std::string_view what);
@@ -161,7 +157,6 @@ private:
                                const SharingOptions& options);
     [[nodiscard]] double flood_pair(const std::array<std::uint32_t, 2>& links, const std::string& names,
                                     const std::array<double, 2>& alone, const SharingOptions& options);
-    [[nodiscard]] base::Nanoseconds now() const noexcept { return clock_(); }
     [[nodiscard]] Operation& operation_of(const Request& request);
     [[nodiscard]] std::uint32_t known_peer(Peer peer);
     static void add_source(Operation& operation, std::span<const ConstBuffer> gather);
@@ -171,23 +166,19 @@ private:
     void flush_deferred();
     bool pass(base::Nanoseconds now);
     bool poll_membership(base::Nanoseconds now);
+    bool call_back();
     template <typename Over>
-    bool progress_until(Over over, base::Nanoseconds deadline);
-    void progress_once(base::Nanoseconds& idle_since, base::Nanoseconds deadline);
-    void sleep_until(base::Nanoseconds deadline);
+    bool progress_until(Over over, base::Nanoseconds deadline) {
+        return progress_.until(*this, std::move(over), deadline);
+    }
     Status wait_locked(Request& request);
     [[nodiscard]] Status take(Request& request);
     [[nodiscard]] bool everything_sent();
     void leave();
 
-    enum class Mode : std::uint8_t { poll, block, hybrid };
-
     Config config_;
     base::Logger log_;
     Clock clock_;
-    Mode mode_;
-    bool multiple_;
-    base::Nanoseconds spin_;
 
     Membership membership_;
     rails::RailSet rail_set_;
@@ -210,43 +201,17 @@ private:
     std::vector<rails::RailNews> rail_news_;  // to be told with the next pass, as far as anybody wants to know
     std::vector<PeerEvent> peer_news_;
 
-    base::Nanoseconds now_ = 0;  // of the pass under way, for what the rails call back
-    std::uint32_t idle_passes_ = 0;
+    base::Nanoseconds now_ = 0;        // of the pass under way, for what the rails call back
     std::size_t unlooked_bytes_ = 0;   // sent since the last pass
     base::Nanoseconds last_post_ = 0;  // when a burst was last handed over
     bool deferred_ = false;            // messages of a burst wait in outboxes
     std::size_t deferred_bytes_ = 0;   // ... with that much payload
     base::Nanoseconds next_membership_ = 0;
 
-    mutable progress::Sleeper sleeper_;
-    mutable std::recursive_mutex mutex_;
-    std::condition_variable_any turn_;      // somebody else may progress now, or something ended
-    bool progressing_ = false;              // a thread is in progress_until
-    mutable std::atomic<int> entering_{0};  // threads that want the lock
-    std::atomic<bool> asleep_{false};       // the thread that progresses is in sleeper_, without the lock
-};
+    std::vector<int> descriptors_;  // by rail, once armed
+    std::thread::id calling_back_;  // who is in the application's callbacks
 
-template <typename Over>
-bool Engine::progress_until(Over over, base::Nanoseconds deadline) {
-    auto idle_since = never_ends;
-    while (!over()) {
-        if (!multiple_) {
-            progress_once(idle_since, deadline);
-        } else if (progressing_) {
-            turn_.wait_for(mutex_, std::chrono::nanoseconds(std::min(deadline - now(), base::second)));
-        } else {
-            progressing_ = true;
-            progress_once(idle_since, deadline);
-            progressing_ = false;
-            turn_.notify_all();
-            // A mutex is not fair: without a pause here, whoever wants to call in might never get his turn.
-            mutex_.unlock();
-            for (int i = 0; i < 100 && entering_.load(std::memory_order_relaxed) > 0; ++i) std::this_thread::yield();
-            mutex_.lock();
-        }
-        if (deadline != never_ends && now() >= deadline) return over();
-    }
-    return true;
-}
+    mutable progress::Progress progress_;  // last: its helper uses all of the above
+};
 
 }  // namespace railmux::messaging

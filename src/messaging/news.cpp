@@ -34,22 +34,20 @@ void Engine::note_loss(std::uint32_t peer, ErrorCode code) {
                                         : *known.failure});
 }
 
-/// Calls back for what has happened. True if anything had.
-bool Engine::tell_news() {
-    if (rail_news_.empty() && peer_news_.empty()) return false;
-    // A callback may set another one, or bring more news.
+/// Calls back for what has happened. A callback may set another one, or bring more news.
+void Engine::tell_news() {
     for (const auto& news : std::exchange(rail_news_, {})) {
         const auto callback = news.up ? told_.rail_up : told_.rail_down;
         if (!callback) continue;
-        callback({.rail = rail_set_[news.rail].traits().name,
-                  .peer = news.peer == rails::no_peer ? Peer() : Peer::from_index(news.peer),
-                  .cause = news.cause,
-                  .down = std::chrono::nanoseconds(news.down)});
+        const RailEvent event{.rail = rail_set_[news.rail].traits().name,
+                              .peer = news.peer == rails::no_peer ? Peer() : Peer::from_index(news.peer),
+                              .cause = news.cause,
+                              .down = std::chrono::nanoseconds(news.down)};
+        progress_.outside([&] { callback(event); });
     }
     for (const auto& lost : std::exchange(peer_news_, {})) {
-        if (const auto callback = told_.peer_lost; callback) callback(lost);
+        if (const auto callback = told_.peer_lost; callback) progress_.outside([&] { callback(lost); });
     }
-    return true;
 }
 
 }  // namespace railmux::messaging

@@ -44,18 +44,16 @@ void Operations::detach(Operation& operation) noexcept {
     }
 }
 
-bool Operations::run_callbacks() {
-    if (finishing_.empty()) return false;
-    while (!finishing_.empty()) {
-        Operation& operation = finishing_.pop();
-        const auto done = std::exchange(operation.done, nullptr);
-        const auto status = operation.status;
-        ++ended_;
-        operation.state = OperationState::over;
-        if (operation.detached) free(operation);
-        done(status);
-    }
-    return true;
+Operations::Called Operations::next_finished() {
+    Operation& operation = finishing_.pop();
+    return {operation.index, operation.status, std::exchange(operation.done, nullptr)};
+}
+
+void Operations::called(const Called& call) noexcept {
+    Operation& operation = at(call.index);
+    ++ended_;
+    operation.state = OperationState::over;
+    if (operation.detached) free(operation);
 }
 
 void scatter(std::span<const transports::Segment> to, std::size_t offset, std::span<const std::byte> from) noexcept {

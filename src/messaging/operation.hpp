@@ -97,8 +97,16 @@ public:
     void detach(Operation& operation) noexcept;
     [[nodiscard]] Operation& at(std::uint32_t index) noexcept { return table_.at(index); }
 
-    /// Calls the callbacks of what ended since the last call. True if there were any.
-    bool run_callbacks();
+    /// Those that ended and whose callbacks are to be called, in that order. One counts as over when its callback has been
+    /// called: whoever waits for it may rely on that.
+    struct Called {
+        std::uint32_t index = 0;
+        Status status;
+        Completion done;
+    };
+    [[nodiscard]] bool any_finished() const noexcept { return !finishing_.empty(); }
+    [[nodiscard]] Called next_finished();
+    void called(const Called& call) noexcept;
     /// Counts operations that ended: moves on whenever a wait may be over.
     [[nodiscard]] std::uint64_t ended() const noexcept { return ended_; }
 

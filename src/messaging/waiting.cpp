@@ -1,4 +1,4 @@
-// Engine: progress, and waiting for it.
+// Engine: looking at everything, and waiting for what comes of it.
 #include "messaging/engine.hpp"
 
 namespace railmux::messaging {
@@ -24,14 +24,11 @@ base::Nanoseconds after(base::Nanoseconds now, std::chrono::nanoseconds timeout)
 bool Engine::pass(base::Nanoseconds now) {
     now_ = now;
     unlooked_bytes_ = 0;
+    progress_.looked();
     flush_deferred();  // the rest of a burst leaves before anything is looked for
     bool any = rails_.poll(now);
     if (target_.answer(now_)) rails_.flush(now_);
-    if (operations_.run_callbacks()) {
-        any = true;
-        rails_.flush(now);
-    }
-    if (tell_news()) {
+    if ((operations_.any_finished() || any_news()) && call_back()) {
         any = true;
         rails_.flush(now);
     }
@@ -56,45 +53,62 @@ bool Engine::poll_membership(base::Nanoseconds now) {
     return !news.empty();
 }
 
-void Engine::nudge() const {
-    if (asleep_.load(std::memory_order_relaxed)) sleeper_.wake();
+/// Runs the callbacks of what has ended, one at a time and in that order, and then those for what happened to rails and peers,
+/// without the lock: they may take locks that the application holds while it calls in. True if there were any.
+bool Engine::call_back() {
+    if (calling_back_ != std::thread::id{}) return false;  // whoever is at it, perhaps below us, runs these, too
+    calling_back_ = std::this_thread::get_id();
+    while (operations_.any_finished() || any_news()) {
+        if (!operations_.any_finished()) {
+            tell_news();
+            continue;
+        }
+        auto called = operations_.next_finished();
+        progress_.outside([&] {
+            called.done(called.status);
+            called.done = nullptr;
+        });
+        operations_.called(called);
+    }
+    calling_back_ = {};
+    return true;
 }
 
-void Engine::sleep_until(base::Nanoseconds deadline) {
+base::Nanoseconds Engine::arm(progress::Sleeper& set) {
     auto longest = membership_.time_left();
+    descriptors_.resize(rail_set_.size(), -1);
     for (std::size_t rail = 0; rail < rail_set_.size(); ++rail) {
-        if (!rail_set_[rail].polled) continue;
+        int& descriptor = descriptors_[rail];
+        if (!rail_set_[rail].polled) {  // whatever it still tells, nobody takes it
+            if (descriptor >= 0) set.forget(descriptor);
+            continue;
+        }
         if (!rail_set_[rail].traits().events) {
             longest = std::min(longest, unwatched_period);
             continue;
         }
-        const int descriptor = rail_set_[rail].rail->arm();
-        if (descriptor < 0) return;
-        sleeper_.watch(descriptor);
+        const int armed = rail_set_[rail].rail->arm();
+        if (armed < 0) return 0;
+        descriptor = armed;
+        set.keep(armed);
     }
-    for (const int descriptor : membership_.descriptors()) sleeper_.watch(descriptor);
-    const auto limit = std::min(std::min(deadline, rails_.next_deadline()) - now(), longest);
-    if (limit <= 0) return;
-    asleep_ = true;
-    if (multiple_) mutex_.unlock();
-    sleeper_.sleep(limit);
-    if (multiple_) mutex_.lock();
-    asleep_ = false;
-    rails_.watched_until(now());
+    for (const int descriptor : membership_.descriptors()) set.watch(descriptor);
     next_membership_ = 0;
+    return std::min(now() + longest, rails_.next_deadline());
 }
 
-void Engine::progress_once(base::Nanoseconds& idle_since, base::Nanoseconds deadline) {
-    // Reading the clock takes a tenth of a look at a socket, so a wait does it at every eighth only; what comes in makes the
-    // rail manager read it.
-    const bool look = rails_.timing(now_) || ++idle_passes_ % 8 == 0;
-    if (pass(look ? now() : now_)) {
-        idle_since = forever;
-        return;
+bool Engine::wants_look(base::Nanoseconds before) noexcept {
+    return deferred_ || operations_.any_finished() || any_news() || rails_.wants_look(before);
+}
+
+void Engine::set_progress(ProgressMode mode) {
+    {
+        const Lock lock(*this);
+        if (calling_back_ == std::this_thread::get_id()) {
+            throw Error(ErrorCode::invalid_argument, "set_progress in a Completion", "call it elsewhere");
+        }
     }
-    if (mode_ == Mode::poll || (mode_ == Mode::hybrid && !look)) return;
-    idle_since = std::min(idle_since, now_);
-    if (mode_ == Mode::block || now_ - idle_since >= spin_) sleep_until(deadline);
+    progress_.set_mode(mode);
 }
 
 Status Engine::take(Request& request) {

@@ -1,5 +1,7 @@
 #include "rails/rail_manager.hpp"
 
+#include <limits>
+
 namespace railmux::rails {
 
 namespace {
@@ -288,6 +290,31 @@ void RailManager::detach(Link& link) {
 
 void RailManager::number_links(const Conversation& talk) noexcept {
     for (std::uint32_t i = 0; i < talk.links.size(); ++i) links_.at(talk.links[i]).place = i;
+}
+
+// --- Waiting ---------------------------------------------------------------------------------------------------------
+
+bool RailManager::wants_look(base::Nanoseconds before) noexcept {
+    if (next_deadline_ < before || !dirty_.empty()) return true;
+    bool wanted = false;
+    links_.for_each([&](const Link& link) {
+        const bool needed = rails_[link.rail].traits().posts_need_polls && link.queued_bytes > 0;
+        wanted = wanted || (needed && link.state == LinkState::live);
+    });
+    return wanted;
+}
+
+base::Nanoseconds RailManager::answer_time() noexcept {
+    constexpr auto none = std::numeric_limits<sched::Ticks>::max();
+    auto least = none;
+    links_.for_each([&](const Link& link) {
+        if (link.state != LinkState::live || rails_[link.rail].traits().inward) return;
+        const auto& talk = *peers_[link.peer].talk;
+        // Before the first message that chooses among links, the candidate has no cost yet.
+        const auto corrected = talk.candidates[link.place].cost.latency;
+        least = std::min(least, corrected > 0 ? corrected : talk.costs[link.place].latency);
+    });
+    return least == none ? 0 : std::max<base::Nanoseconds>(2 * least / sched::ticks_per_ns, 1);
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------

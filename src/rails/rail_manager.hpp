@@ -200,6 +200,10 @@ public:
     bool poll(base::Nanoseconds now);
     /// When poll wants to be called even if no rail has anything.
     [[nodiscard]] base::Nanoseconds next_deadline() const noexcept { return next_deadline_; }
+    /// Whether poll is wanted before that time, which no descriptor of a rail tells who has armed it.
+    [[nodiscard]] bool wants_look(base::Nanoseconds before) noexcept;
+    /// How long a small message and its answer take over the best link, as known now; 0 without a link.
+    [[nodiscard]] base::Nanoseconds answer_time() noexcept;
     /// Whether incoming frames are being timed: then `now` should be exact.
     [[nodiscard]] bool timing(base::Nanoseconds now) const noexcept { return assessor_.timing(now); }
     /// Whether everything sent to this peer (or all) has been acknowledged.

@@ -154,6 +154,7 @@ struct RailTraits {
     bool bad_put_ends_link = false;  // rule 9
     bool keepalive = false;          // that an idle link is dead shows only when something is sent: now and then it should be
     bool comes_back = false;         // polled and armed after rail_down, it says rail_up when its device works again
+    bool posts_need_polls = false;   // what is posted goes on its way by poll, perhaps, and after arm() nobody says so
     bool shared = false;             // with all processes of this network namespace: they queue behind each other
     bool copies_puts = false;        // out of memory that is not registered, into memory that is
     std::uint64_t register_from = never_register;  // a put out of that many bytes in one piece costs less with a region
@@ -222,7 +223,7 @@ public:
 
     /// After an empty poll: a descriptor that turns readable when poll may have something; -1 where `events` is false
     /// (whoever sleeps looks at such a rail now and then), or when something came up meanwhile (poll again). The descriptor
-    /// is the same for the rail's life.
+    /// is the same for the rail's life. What is posted after arm() takes nothing from that; a poll does: arm again.
     [[nodiscard]] virtual int arm() noexcept = 0;
 };
 

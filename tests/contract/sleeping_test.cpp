@@ -115,3 +115,25 @@ TEST_CASE("the armed descriptor wakes for room to send", "[contract]") {
         world.until("all frames", [&, at = far] { return world.log(at).frames.size() == works.size(); });
     });
 }
+
+TEST_CASE("what is posted after arm() goes on its way, and what comes then wakes all the same", "[contract]") {
+    on_each_fixture(plain_fixtures(), [](World& world) {
+        const auto& traits = world.a().traits();
+        if (!traits.events || traits.posts_need_polls || world.one_rail()) return;
+        End near, far;
+        std::tie(near, far) = world.link();
+        for (std::size_t i = 0; i < 20; ++i) {
+            world.settle();
+            const int descriptor = fall_asleep(world, world.a());
+            world.send(near, pattern(100, i));
+            const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+            const auto in_time = [&] { return std::chrono::steady_clock::now() < limit; };
+            while (world.log(far).frames.size() <= i && in_time()) world.poll(world.b());
+            REQUIRE(world.log(far).frames.size() == i + 1);
+            world.send(far, pattern(100, i));
+            while (!readable(descriptor, 1) && in_time()) world.poll(world.b());
+            CHECK(in_time());
+            world.until("the answer", [&] { return world.log(near).frames.size() == i + 1; });
+        }
+    });
+}

@@ -1,0 +1,233 @@
+// Progress: the lock of a context, and all of its waiting: who looks at the rails, who sleeps, who is woken.
+//
+// A wait is `until`: look, and look again, and by the mode (ProgressMode) spin, or sleep on all descriptors at once. An
+// application that sleeps by itself takes `descriptor` and `arm`. With ProgressMode::thread a helper looks while nobody
+// waits. turns.hpp has the rules by which no wake-up is lost; spin.hpp says how long is spun.
+//
+// With one thread (not shared) the lock is a flag that is looked at, and nobody wakes anybody, unless the application is
+// armed: then its own calls make its descriptor readable where they leave something to do.
+//
+// Threads: Lock is how a thread enters; what says so is called with it. stop and set_mode without.
+// Lifetime: owned by the subject, which it outlives by nothing: stop() before the subject's parts go.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <thread>
+
+#include <railmux/progress.hpp>
+
+#include "base/clock.hpp"
+#include "progress/sleeper.hpp"
+#include "progress/spin.hpp"
+#include "progress/turns.hpp"
+
+namespace railmux::progress {
+
+/// What is moved on. Everything is called with the lock.
+class Subject {
+public:
+    /// Looks at everything once, reading the clock before if `exact`. True if anything happened.
+    virtual bool look(bool exact) = 0;
+    /// Whether what comes in is being timed: then looks are exact.
+    [[nodiscard]] virtual bool timing() const noexcept = 0;
+    /// The time; and as last read.
+    [[nodiscard]] virtual base::Nanoseconds now() const noexcept = 0;
+    [[nodiscard]] virtual base::Nanoseconds last_now() const noexcept = 0;
+    /// After a look that found nothing: names to `set` the descriptors that turn readable when the next one may find
+    /// something. Returns by when it is due anyway; 0 if something came up meanwhile.
+    [[nodiscard]] virtual base::Nanoseconds arm(Sleeper& set) = 0;
+    /// Somebody has slept, and what came woke him.
+    virtual void slept() = 0;
+    /// Whether something waits for a look before that time, which no descriptor tells.
+    [[nodiscard]] virtual bool wants_look(base::Nanoseconds before) noexcept = 0;
+    /// Operations that ended so far.
+    [[nodiscard]] virtual std::uint64_t ended() const noexcept = 0;
+    /// How long an answer takes over the best link; 0 if there is none.
+    [[nodiscard]] virtual base::Nanoseconds answer_time() = 0;
+
+protected:
+    ~Subject() = default;
+};
+
+class Progress {
+public:
+    struct Options {
+        ProgressMode mode = ProgressMode::hybrid;
+        bool shared = false;  // several threads call
+        base::Nanoseconds spin = 50 * base::microsecond;
+    };
+
+    Progress(const Options& options, Subject& subject);
+    ~Progress();
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
+
+    /// A thread's stay inside. Recursive.
+    class Lock {
+    public:
+        explicit Lock(Progress& progress) : progress_(progress) {
+            if (progress_.flags_.load(std::memory_order_relaxed) != 0) progress_.enter();
+        }
+        ~Lock() {
+            if (progress_.flags_.load(std::memory_order_relaxed) != 0) progress_.leave();
+        }
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
+
+    private:
+        Progress& progress_;
+    };
+
+    /// Moves everything on until `over()`, or the time has come: then what over() says. With the lock, taken once: others
+    /// get in meanwhile. `subject` is the one given at the beginning, by its own type, so that spinning calls nothing
+    /// virtual.
+    template <typename S, typename Over>
+    bool until(S& subject, Over over, base::Nanoseconds deadline);
+
+    /// To be told of every look, by the subject. With the lock.
+    void looked() noexcept { looked_ = true; }
+    /// Calls the application's code, without the lock, which was taken once.
+    template <typename Call>
+    void outside(Call call) {
+        if (!shared()) return call();
+        mutex_.unlock();
+        const Relock relock{mutex_};
+        call();
+    }
+
+    /// For an application that sleeps by itself (Context::event_fd, Context::arm). Without the lock.
+    [[nodiscard]] int descriptor();
+    [[nodiscard]] bool arm();
+
+    [[nodiscard]] ProgressMode mode() const noexcept { return mode_.load(std::memory_order_relaxed); }
+    /// Starts and stops the helper as needed. Not from within `outside` of the helper.
+    void set_mode(ProgressMode mode);
+    /// No helper any more.
+    void stop();
+
+    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+
+private:
+    static constexpr std::uint8_t shared_flag = 1;  // the lock is one
+    static constexpr std::uint8_t armed_flag = 2;   // the application may be asleep
+
+    struct Relock {
+        std::recursive_mutex& mutex;
+        ~Relock() { mutex.lock(); }
+    };
+    /// A waiter's stay, and its turn.
+    struct Visit {
+        Progress& progress;
+        bool turn = false;
+        explicit Visit(Progress& p) : progress(p) { progress.turns_.enter(); }
+        Visit(const Visit&) = delete;
+        Visit& operator=(const Visit&) = delete;
+        ~Visit() { progress.leave_wait(turn); }
+    };
+
+    [[nodiscard]] bool shared() const noexcept { return (flags_.load(std::memory_order_relaxed) & shared_flag) != 0; }
+    void enter();
+    void leave();
+    void let_in();
+    void report(Who who, bool looked, bool happened);
+    void ring(Rings rings);
+    void leave_wait(bool turn);
+    void wait_for_turn(base::Nanoseconds deadline);
+    [[nodiscard]] base::Nanoseconds earliest_due() const noexcept;
+    template <typename S>
+    bool step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline);
+    void sleep(Who who, Sleeper& sleeper, base::Nanoseconds deadline);
+    [[nodiscard]] bool arm_locked();
+
+    // The helper (helper.cpp)
+    void start_helper();
+    void help();
+    [[nodiscard]] bool on_duty();
+    void park();
+    void end_parking();
+
+    Subject& subject_;
+    std::atomic<ProgressMode> mode_;
+    const bool always_shared_;
+    Spin spin_;
+    std::atomic<std::uint8_t> flags_{0};
+
+    Turns turns_;
+    bool looked_ = false;                     // somebody did, and it was not reported yet
+    std::uint64_t ended_ = 0;                 // as last reported
+    std::uint64_t shown_ended_ = 0;           // as last told to the application's loop
+    std::array<base::Nanoseconds, 4> due_{};  // by Who: when a sleeper wakes up by itself
+    std::uint32_t empty_looks_ = 0;
+
+    Sleeper sleeper_;                    // of who has the turn
+    std::unique_ptr<Sleeper> loop_set_;  // of the application, once it asked
+    bool loop_watches_ = false;          // rails, not only what others end
+
+    std::recursive_mutex mutex_;
+    std::condition_variable_any turn_free_;  // or something happened
+    std::atomic<std::uint32_t> news_{0};     // counts those
+    std::uint32_t without_turn_ = 0;         // sleep on it
+    std::atomic<int> entering_{0};           // threads that want the lock
+
+    std::mutex mode_change_;
+    std::unique_ptr<Sleeper> helper_set_;
+    std::thread helper_;
+    std::atomic<bool> stop_{false};
+    std::uint32_t seen_activity_ = 0;
+    std::mutex parking_;  // taken last
+    std::condition_variable parked_;
+    std::atomic<bool> deep_{false};  // parked until somebody ends it
+};
+
+template <typename S, typename Over>
+bool Progress::until(S& subject, Over over, base::Nanoseconds deadline) {
+    auto idle_since = never;
+    if (!shared()) {
+        while (!over()) {
+            step(subject, idle_since, deadline);
+            if (deadline != never && subject.now() >= deadline) return over();
+        }
+        return true;
+    }
+    if (over()) return true;
+    Visit visit(*this);
+    while (!over()) {
+        if (!visit.turn) visit.turn = turns_.take();
+        if (visit.turn) {
+            const bool happened = step(subject, idle_since, deadline);
+            report(Who::waiter, true, happened);
+            let_in();
+        } else {
+            wait_for_turn(deadline);
+        }
+        if (deadline != never && subject.now() >= deadline) return over();
+    }
+    return true;
+}
+
+/// One look, and a sleep if there was nothing and the mode says so. True if anything happened.
+template <typename S>
+bool Progress::step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline) {
+    // Reading the clock takes a tenth of a look at a socket, so a wait does it at every eighth only; what comes in makes the
+    // rail manager read it.
+    const bool exact = subject.timing() || ++empty_looks_ % 8 == 0;
+    if (subject.look(exact)) {
+        idle_since = never;
+        return true;
+    }
+    const auto mode = this->mode();
+    if (mode == ProgressMode::poll || (mode != ProgressMode::block && !exact)) return false;
+    const auto now = subject.last_now();
+    idle_since = std::min(idle_since, now);
+    if (mode == ProgressMode::block || spin_.over(now, idle_since, [&] { return subject.answer_time(); }))
+        sleep(Who::waiter, sleeper_, deadline);
+    return false;
+}
+
+}  // namespace railmux::progress

@@ -1,0 +1,58 @@
+#include "progress/spin.hpp"
+
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+namespace railmux::progress {
+
+namespace {
+// A sign adds, a check without one takes off.
+constexpr std::uint8_t sign_weight = 2;
+constexpr std::uint8_t enough_signs = 3;
+constexpr std::uint8_t most_signs = 4;
+
+std::uint64_t evicted_by_system() noexcept {
+    rusage usage{};
+    ::getrusage(RUSAGE_THREAD, &usage);
+    return static_cast<std::uint64_t>(usage.ru_nivcsw);
+}
+}  // namespace
+
+Spin::Senses Spin::system_senses() noexcept {
+    return {.clock = &base::now_ns, .yield = [] { ::sched_yield(); }, .evicted = &evicted_by_system};
+}
+
+void Spin::set_budget(base::Nanoseconds answer) noexcept {
+    // Nobody knows: all that is allowed.
+    const auto wanted = answer <= 0 ? most_ : answer > most_ ? sleep_cost : answer + sleep_cost;
+    budget_ = std::min(wanted, most_);
+}
+
+bool Spin::check(base::Nanoseconds now, base::Nanoseconds answer) noexcept {
+    set_budget(answer);
+    const auto before = senses_.clock();
+    senses_.yield();
+    const auto took = senses_.clock() - before;
+    // A switch by sched_yield counts as an eviction, too.
+    const auto evicted = senses_.evicted();
+    const bool counts = before - checked_ <= eviction_period;
+    const bool sign = took >= taken_for || (counts && evicted != evicted_);
+    evicted_ = evicted;
+    checked_ = before + took;
+    next_check_ = checked_ + check_period;
+    if (!sign) {
+        signs_ = static_cast<std::uint8_t>(signs_ - (signs_ > 0 ? 1 : 0));
+        return false;
+    }
+    signs_ = std::min<std::uint8_t>(signs_ + sign_weight, most_signs);
+    if (signs_ < enough_signs) return false;
+    const bool again = now - crowded_until_ < hold_;
+    hold_ = again ? std::min(hold_ * 2, longest_hold) : shortest_hold;
+    crowded_until_ = checked_ + hold_;
+    signs_ = sign_weight;  // when it is tried again, one more says it
+    return true;
+}
+
+}  // namespace railmux::progress

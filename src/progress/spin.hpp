@@ -1,0 +1,81 @@
+// Spin: how long a hybrid wait looks at the rails in vain before it sleeps.
+//
+// As long as an answer takes by the model of the best link, and as long again as sleeping and waking would cost: whoever
+// spins for what a sleep costs, and then sleeps, loses at most twice what he would have lost had he known (Karlin, Li,
+// Manasse and Owicki 1991). Where an answer takes longer than the limit, spinning for it is in vain from the start, and only
+// the price of a sleep is spun.
+//
+// All this holds while the core has nothing better to do. With more runnable processes than cores, those that spin keep
+// those away that they wait for. A process sees that itself: when it gives the core away (sched_yield) and somebody else
+// takes it, or when it is taken from it (involuntary context switches). It then sleeps at once, for a while that grows
+// each time the next try shows the same, and shrinks when it does not.
+//
+// Threads: one at a time.
+// Lifetime: none.
+#pragma once
+
+#include <cstdint>
+
+#include "base/clock.hpp"
+
+namespace railmux::progress {
+
+class Spin {
+public:
+    /// How it learns of others that want the core; replaced in tests.
+    struct Senses {
+        base::Nanoseconds (*clock)();
+        void (*yield)();             // lets others run who are waiting for this core
+        std::uint64_t (*evicted)();  // times that the core was taken from this thread, ever
+    };
+    [[nodiscard]] static Senses system_senses() noexcept;
+
+    explicit Spin(base::Nanoseconds most, Senses senses = system_senses()) noexcept : most_(most), senses_(senses) {}
+
+    /// Whether who has found nothing since `since` should sleep now. `answer()` gives how long an answer takes by the model
+    /// (0: nobody knows), and is seldom asked.
+    template <typename Answer>
+    [[nodiscard]] bool over(base::Nanoseconds now, base::Nanoseconds since, Answer answer) {
+        if (now < crowded_until_) return true;
+        const auto idle = now - since;
+        if (idle < first_look && idle < most_) return false;
+        if (now >= next_check_ && check(now, answer())) return true;
+        return idle >= budget_;
+    }
+
+    [[nodiscard]] bool crowded(base::Nanoseconds now) const noexcept { return now < crowded_until_; }
+    [[nodiscard]] base::Nanoseconds budget() const noexcept { return budget_; }
+
+    // About what going to sleep and waking up take: some system calls, and two context switches.
+    static constexpr base::Nanoseconds sleep_cost = 10 * base::microsecond;
+    // Nothing is asked earlier: answers within a node come within that.
+    static constexpr base::Nanoseconds first_look = 3 * base::microsecond;
+    // How often it is asked whether others want the core: giving it away costs about half a microsecond if nobody does.
+    static constexpr base::Nanoseconds check_period = 100 * base::microsecond;
+    // So long somebody else ran, if giving the core away took that.
+    static constexpr base::Nanoseconds taken_for = 3 * base::microsecond;
+    // What was taken from this thread counts over so long at most: later it may have computed in between, and lost its core to
+    // the end of its time slice only.
+    static constexpr base::Nanoseconds eviction_period = 2 * base::millisecond;
+    static constexpr base::Nanoseconds shortest_hold = 2 * base::millisecond;
+    static constexpr base::Nanoseconds longest_hold = 256 * base::millisecond;
+
+private:
+    /// True if others want the core.
+    bool check(base::Nanoseconds now, base::Nanoseconds answer) noexcept;
+    void set_budget(base::Nanoseconds answer) noexcept;
+
+    base::Nanoseconds most_;
+    Senses senses_;
+    base::Nanoseconds budget_ = 0;
+    base::Nanoseconds next_check_ = 0;
+    base::Nanoseconds checked_ = 0;
+    std::uint64_t evicted_ = 0;  // by then
+    // Kernel threads want the core now and then, competitors do at most checks: two signs with one check between them that
+    // shows none, or fewer.
+    std::uint8_t signs_ = 0;
+    base::Nanoseconds hold_ = shortest_hold;
+    base::Nanoseconds crowded_until_ = 0;
+};
+
+}  // namespace railmux::progress

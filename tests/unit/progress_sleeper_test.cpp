@@ -1,0 +1,120 @@
+// Sleeper: what ends a sleep, and what makes its descriptor readable.
+#include <poll.h>
+#include <unistd.h>
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <memory>
+#include <thread>
+
+#include "progress/sleeper.hpp"
+
+using railmux::base::FileDescriptor;
+using railmux::base::microsecond;
+using railmux::base::millisecond;
+using railmux::base::now_ns;
+using railmux::base::second;
+using railmux::progress::Sleeper;
+
+namespace {
+
+struct Pipe {
+    FileDescriptor out;
+    FileDescriptor in;
+    Pipe() {
+        std::array<int, 2> ends{};
+        REQUIRE(::pipe(ends.data()) == 0);
+        out.reset(ends[0]);
+        in.reset(ends[1]);
+    }
+    void put() const { REQUIRE(::write(in.get(), "x", 1) == 1); }
+    void take() const {
+        char byte = 0;
+        REQUIRE(::read(out.get(), &byte, 1) == 1);
+    }
+};
+
+bool readable(const Sleeper& sleeper, int milliseconds = 0) {
+    pollfd entry{.fd = sleeper.descriptor(), .events = POLLIN, .revents = 0};
+    return ::poll(&entry, 1, milliseconds) == 1;
+}
+
+bool sleeps_through(Sleeper& sleeper, railmux::base::Nanoseconds limit) {
+    const auto begun = now_ns();
+    sleeper.sleep(limit);
+    return now_ns() - begun >= limit;
+}
+
+}  // namespace
+
+TEST_CASE("sleeper: wakes for what it watches, for a call, and when the time is over", "[progress]") {
+    Sleeper sleeper;
+    const Pipe pipe;
+    sleeper.watch(pipe.out.get());
+    CHECK(sleeps_through(sleeper, millisecond));
+    pipe.put();
+    CHECK_FALSE(sleeps_through(sleeper, 10 * second));
+    pipe.take();
+    sleeper.wake();
+    sleeper.wake();
+    CHECK_FALSE(sleeps_through(sleeper, 10 * second));
+    CHECK(sleeps_through(sleeper, millisecond));  // one sleep for all calls before it
+    std::thread other([&] { sleeper.wake(); });
+    sleeper.sleep(10 * second);
+    other.join();
+}
+
+TEST_CASE("sleeper: its descriptor is readable when it would wake", "[progress]") {
+    Sleeper sleeper;
+    const Pipe pipe;
+    sleeper.keep(pipe.out.get());
+    sleeper.keep(pipe.out.get());
+    CHECK_FALSE(readable(sleeper));
+    pipe.put();
+    CHECK(readable(sleeper));
+    pipe.take();
+    sleeper.wake();
+    CHECK(readable(sleeper));
+    sleeper.clear();
+    CHECK_FALSE(readable(sleeper));
+    sleeper.expire_in(millisecond);
+    CHECK(readable(sleeper, 10'000));
+    sleeper.clear();
+    CHECK_FALSE(readable(sleeper));
+    sleeper.expire_in(Sleeper::forever);
+    CHECK_FALSE(readable(sleeper, 2));
+    sleeper.expire_in(0);  // at once, and not never
+    CHECK(readable(sleeper, 10'000));
+}
+
+TEST_CASE("sleeper: what it forgets wakes nobody, and may be watched again", "[progress]") {
+    Sleeper sleeper;
+    const Pipe pipe;
+    const Pipe other;
+    sleeper.keep(pipe.out.get());
+    sleeper.watch(other.out.get());
+    pipe.put();
+    other.put();
+    sleeper.forget(pipe.out.get());
+    CHECK(readable(sleeper));
+    sleeper.forget_all();
+    CHECK_FALSE(readable(sleeper));
+    sleeper.keep(pipe.out.get());
+    CHECK(readable(sleeper));
+    sleeper.forget_all();
+    sleeper.wake();
+    CHECK(readable(sleeper));  // its own it keeps
+}
+
+TEST_CASE("sleeper: a number that was closed and came again is watched anew", "[progress]") {
+    Sleeper sleeper;
+    auto first = std::make_unique<Pipe>();
+    const int number = first->out.get();
+    sleeper.watch(number);
+    first.reset();
+    const Pipe second_pipe;
+    if (second_pipe.out.get() != number) return;  // another thread of the test program took it
+    sleeper.watch(number);
+    second_pipe.put();
+    CHECK(readable(sleeper));
+}

@@ -1,0 +1,92 @@
+// Spin: how long is spun, and when not at all.
+#include <catch2/catch.hpp>
+
+#include "progress/spin.hpp"
+
+using railmux::base::microsecond;
+using railmux::base::millisecond;
+using railmux::base::Nanoseconds;
+using railmux::progress::Spin;
+
+namespace {
+
+/// A core, and who wants it.
+struct Core {
+    Nanoseconds now = railmux::base::second;
+    Nanoseconds others = 0;  // run so long when the core is given away
+    std::uint64_t evicted = 0;
+    int yields = 0;
+};
+Core core;
+
+constexpr Spin::Senses senses{.clock = [] { return core.now; },
+                              .yield =
+                                  [] {
+                                      ++core.yields;
+                                      core.now += core.others + 400;
+                                  },
+                              .evicted = [] { return core.evicted; }};
+
+/// Looks in vain, one microsecond each, until it should sleep; for how long it did.
+Nanoseconds spin_once(Spin& spin, Nanoseconds answer) {
+    const auto since = core.now;
+    while (!spin.over(core.now, since, [&] { return answer; })) core.now += microsecond;
+    return core.now - since;
+}
+
+}  // namespace
+
+TEST_CASE("spin: as long as an answer takes and a sleep costs, and never longer than allowed", "[progress]") {
+    core = {};
+    Spin spin(50 * microsecond, senses);
+    const auto about = [&](Nanoseconds answer, Nanoseconds expected) {
+        core.now += millisecond;
+        const auto spun = spin_once(spin, answer);
+        INFO("an answer takes " << answer << ", spun " << spun);
+        return spun >= expected && spun <= expected + 3 * microsecond;
+    };
+    CHECK(about(2 * microsecond, 2 * microsecond + Spin::sleep_cost));
+    CHECK(about(20 * microsecond, 20 * microsecond + Spin::sleep_cost));
+    CHECK(about(45 * microsecond, 50 * microsecond));
+    CHECK(about(0, 50 * microsecond));                // nobody knows
+    CHECK(about(5 * millisecond, Spin::sleep_cost));  // it will not come while we spin
+    Spin none(0, senses);
+    CHECK(spin_once(none, 2 * microsecond) <= microsecond);
+}
+
+TEST_CASE("spin: who has the core to himself spins on", "[progress]") {
+    core = {};
+    Spin spin(50 * microsecond, senses);
+    for (int i = 0; i < 1000; ++i) {
+        core.now += 30 * microsecond;
+        if (i % 100 == 50) ++core.evicted;  // a kernel thread
+        spin_once(spin, 2 * microsecond);
+        CHECK_FALSE(spin.crowded(core.now));
+    }
+    CHECK(core.yields < 500);  // and seldom asks
+}
+
+TEST_CASE("spin: where others want the core nobody spins, and it is tried again ever more seldom", "[progress]") {
+    core = {};
+    Spin spin(50 * microsecond, senses);
+    const bool by_yield = GENERATE(true, false);
+    const auto wait_for = [&](Nanoseconds time) {
+        Nanoseconds spun = 0;
+        for (const auto end = core.now + time; core.now < end; core.now += 20 * microsecond) {
+            core.others = by_yield ? 30 * microsecond : 0;
+            core.evicted += by_yield ? 0 : 1;
+            spun += spin_once(spin, 2 * microsecond);
+        }
+        return spun;
+    };
+    wait_for(millisecond);
+    CHECK(spin.crowded(core.now));
+    wait_for(500 * millisecond);
+    CHECK(wait_for(500 * millisecond) < millisecond);  // a thousandth of the time, and less
+    // Alone again, it notices within the longest hold, and then spins as before.
+    core.others = 0;
+    core.now += Spin::longest_hold;
+    for (int i = 0; i < 10; ++i, core.now += 200 * microsecond) spin_once(spin, 2 * microsecond);
+    CHECK_FALSE(spin.crowded(core.now));
+    CHECK(spin_once(spin, 2 * microsecond) >= Spin::sleep_cost);
+}
