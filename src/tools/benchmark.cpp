@@ -47,18 +47,6 @@ void set_option(Config& config, std::string_view option, std::string_view name, 
     }
 }
 
-// With nothing but the rail to ourselves, both sides would wait in vain.
-void need_rails(const Context& context) {
-    std::string reasons;
-    for (const auto& rail : context.rails()) {
-        if (rail.usable && rail.transport != "self") return;
-        if (!rail.usable)
-            reasons += fmt::format("\n  {}: {}{}{}", rail.name, rail.reason, rail.cure.empty() ? "" : "; ", rail.cure);
-    }
-    throw Error(ErrorCode::no_rails, "no rail leads to another process" + reasons,
-                "see `railmux info`, and select rails with --rails");
-}
-
 Peer accept_client(Context& context) {
     for (;;) {
         if (const auto peer = context.accept(std::chrono::hours(1))) return *peer;
@@ -119,6 +107,17 @@ void measure_sizes(const Benchmark& benchmark, const BenchmarkOptions& options, 
 }
 
 }  // namespace
+
+void need_rails(const Context& context) {
+    std::string reasons;
+    for (const auto& rail : context.rails()) {
+        if (rail.usable && rail.transport != "self") return;
+        if (!rail.usable)
+            reasons += fmt::format("\n  {}: {}{}{}", rail.name, rail.reason, rail.cure.empty() ? "" : "; ", rail.cure);
+    }
+    throw Error(ErrorCode::no_rails, "no rail leads to another process" + reasons,
+                "see `railmux info`, and select rails with --rails");
+}
 
 Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes) {
     const auto wanted = options.buffers == 0 ? options.window : std::min(options.buffers, options.window);
