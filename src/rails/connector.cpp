@@ -30,7 +30,14 @@ ErrorCode code_of(Verdict verdict) noexcept {
 
 Connector::Connector(Options options, RailSet& rails, LinkTable& links, PeerTable& peers, FramePool& pool,
                      ConnectorHost& host, base::Logger& log)
-    : options_(std::move(options)), rails_(rails), links_(links), peers_(peers), pool_(pool), host_(host), log_(log) {}
+    : options_(std::move(options)),
+      rails_(rails),
+      links_(links),
+      peers_(peers),
+      pool_(pool),
+      host_(host),
+      log_(log),
+      said_of_strangers_(log) {}
 
 // --- Trying pairs ----------------------------------------------------------------------------------------------------
 
@@ -254,8 +261,8 @@ void Connector::received(Link& link, std::span<const std::byte> frame, base::Nan
     const auto header = parse_header(frame);
     if (link.state != LinkState::proving || !header || header->type != FrameType::proof ||
         !proof_holds(options_.key, link.setup->hello, link.setup->reply, frame.subspan(FrameHeader::size))) {
-        log_.warning("rail {}: {} did not prove that it knows the job key; closed", rails_[link.rail].traits().name,
-                     link.label);
+        said_of_strangers_.warning("rail {}: {} did not prove that it knows the job key; closed",
+                                   rails_[link.rail].traits().name, link.label);
         disconnect(link, now);
         return;
     }
@@ -327,20 +334,24 @@ void Connector::session_over(std::uint32_t peer, base::Nanoseconds now) {
     });
 }
 
+base::Nanoseconds Connector::limit_of(const Link& link) const noexcept {
+    return link.initiated ? options_.pair_limit : std::min(options_.pair_limit, longest_proof);
+}
+
 base::Nanoseconds Connector::expire(base::Nanoseconds now) {
     if (now < next_expiry_) return next_expiry_;
     next_expiry_ = never;
     links_.for_each([&](Link& link) {
         if (!link.pending()) return;
-        if (now - link.since < options_.pair_limit) {
-            next_expiry_ = std::min(next_expiry_, link.since + options_.pair_limit);
+        if (const auto limit = limit_of(link); now - link.since < limit) {
+            next_expiry_ = std::min(next_expiry_, link.since + limit);
             return;
         }
         if (link.state == LinkState::connecting) {
             give_up_pair(link, now);
         } else {
-            log_.warning("rail {}: {} began a handshake and did not finish it; closed", rails_[link.rail].traits().name,
-                         link.label);
+            said_of_strangers_.warning("rail {}: {} began a handshake and did not finish it; closed",
+                                       rails_[link.rail].traits().name, link.label);
             disconnect(link, now);
         }
     });

@@ -46,6 +46,6 @@ seed=${SOAK_SEED:-$RANDOM}
 echo "three rails in trouble, seed $seed"
 timeout 120 "$net/../../scripts/soak" --build "$build" --minutes 0.25 --seed "$seed" >"$work/out" 2>"$work/err" ||
     fail "in trouble, seed $seed"
-grep '^soak: rail' "$work/err" | wc -l | xargs -I{} echo "{} troubles"
+echo "$(grep -c "^soak: rail" "$work/err") troubles"
 cat "$work/out"
 echo "all good"
