@@ -150,8 +150,13 @@ Config make_config(const ConfigOptions& options) {
     for (const auto& setting : options.settings) {
         const auto equals = setting.find('=');
         if (equals == setting.npos) throw UsageError(fmt::format("--set {}: this is not NAME=VALUE", setting));
-        set_option(config, "--set", std::string_view(setting).substr(0, equals),
-                   std::string_view(setting).substr(equals + 1));
+        const auto name = std::string_view(setting).substr(0, equals);
+        if (name == "job.key") {
+            throw UsageError(
+                "--set job.key: a command line is something that other users can read",
+                "set RAILMUX_JOB_KEY, or write it to a file of yours (chmod 600) and name that by RAILMUX_CONFIG");
+        }
+        set_option(config, "--set", name, std::string_view(setting).substr(equals + 1));
     }
     if (!options.rails.empty()) set_option(config, "--rails", "rails", options.rails);
     if (!options.transports.empty()) set_option(config, "--transport", "transports", options.transports);
