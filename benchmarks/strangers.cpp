@@ -60,7 +60,8 @@ public:
         if (socket < 0) return;
         const linger reset{1, 0};  // no port stays behind in TIME_WAIT
         ::setsockopt(socket, SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-        const bool begun = ::connect(socket, reinterpret_cast<const sockaddr*>(&to_), sizeof to_) == 0 || errno == EINPROGRESS;
+        const bool begun =
+            ::connect(socket, reinterpret_cast<const sockaddr*>(&to_), sizeof to_) == 0 || errno == EINPROGRESS;
         if (!begun) {
             ::close(socket);
             return;
@@ -90,7 +91,8 @@ public:
     }
 
     void print(double seconds) const {
-        const auto longest = held_.empty() || kind_ != "slow" ? longest_ : std::max(longest_, Clock::now() - held_.front().since);
+        const auto longest =
+            held_.empty() || kind_ != "slow" ? longest_ : std::max(longest_, Clock::now() - held_.front().since);
         std::printf("{\"connections\":%llu,\"per_second\":%.0f,\"longest_ms\":%lld}\n",
                     static_cast<unsigned long long>(made_), static_cast<double>(made_) / seconds,
                     static_cast<long long>(std::chrono::duration_cast<std::chrono::milliseconds>(longest).count()));
@@ -113,7 +115,8 @@ sockaddr_in address_of(const std::string& place) {
     const auto colon = place.rfind(':');
     sockaddr_in to{};
     to.sin_family = AF_INET;
-    if (colon == std::string::npos || ::inet_pton(AF_INET, place.substr(0, colon).c_str(), &to.sin_addr) != 1) return to;
+    if (colon == std::string::npos || ::inet_pton(AF_INET, place.substr(0, colon).c_str(), &to.sin_addr) != 1)
+        return to;
     to.sin_port = ::htons(static_cast<std::uint16_t>(std::atoi(place.c_str() + colon + 1)));
     return to;
 }
