@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 #include <railmux/error.hpp>
@@ -43,6 +44,13 @@ std::string_view without_comment(std::string_view line) {
         if (at == 0 || line[at - 1] == ' ' || line[at - 1] == '\t') return line.substr(0, at);
     }
     return line;
+}
+
+bool others_may_read(const std::string& path) {
+    std::error_code error;
+    const auto rights = std::filesystem::status(path, error).permissions();
+    using std::filesystem::perms;
+    return !error && (rights & (perms::group_read | perms::others_read)) != perms::none;
 }
 
 // How an error names the place a value came from.
@@ -89,6 +97,9 @@ void Config::read_file(const std::string& path) {
         if (name == "config") {
             throw Error(ErrorCode::invalid_config, where + ": a config file cannot name another",
                         "set RAILMUX_CONFIG to one file");
+        }
+        if (base::parameter_table()[*index].type == base::ParameterType::secret && others_may_read(path)) {
+            warnings_.push_back(fmt::format("{0} has the job's key, and other users may read it; chmod 600 {0}", path));
         }
         auto& source = values_[*index].source;
         // The file stands below the environment and set(), even when it is read after them.

@@ -12,8 +12,7 @@ namespace railmux::bootstrap {
 
 namespace {
 
-constexpr int most_accepted = 64;    // in one poll: whoever connects without end keeps nobody else waiting
-constexpr unsigned most_lines = 10;  // of log in a second: garbage must not fill the disk either
+constexpr int most_accepted = 64;  // in one poll: whoever connects without end keeps nobody else waiting
 constexpr base::Nanoseconds accept_pause = 100 * base::millisecond;  // after the kernel had no descriptor left
 constexpr base::Nanoseconds tick = 50 * base::millisecond;           // fine enough for Server::fair_time
 
@@ -22,6 +21,7 @@ constexpr base::Nanoseconds tick = 50 * base::millisecond;           // fine eno
 Server::Server(std::string key, base::Logger& log)
     : key_(std::move(key)),
       log_(log),
+      told_(log),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
     if (!epoll_.valid() || !timer_.valid()) {
@@ -163,16 +163,6 @@ bool Server::send(std::uint64_t number, MessageType type, std::uint32_t id, std:
     // A loss shows as input too, so the next poll closes what is lost.
     watch(connection.socket.get(), number, true, !connection.channel.output().empty());
     return true;
-}
-
-void Server::tell(std::string_view text) {
-    const auto now = base::now_ns();
-    if (now - told_since_ > base::second) {
-        if (told_ > most_lines) log_.warning("start-up: {} more lines like the last", told_ - most_lines);
-        told_since_ = now;
-        told_ = 0;
-    }
-    if (++told_ <= most_lines) log_.warning("start-up: {}", text);
 }
 
 }  // namespace railmux::bootstrap

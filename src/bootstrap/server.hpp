@@ -18,6 +18,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/log_limit.hpp"
 #include "bootstrap/connection.hpp"
 #include "bootstrap/endpoint.hpp"
 
@@ -63,10 +64,11 @@ private:
     void watch(int descriptor, std::uint64_t number, bool input, bool output);
     void set_accepting(bool yes);
     void set_timer();
-    void tell(std::string_view text);
+    void tell(std::string_view text) { told_.warning("start-up: {}", text); }
 
     std::string key_;
     base::Logger& log_;
+    base::LogLimit told_;
     base::FileDescriptor epoll_;
     base::FileDescriptor timer_;  // ticks while there are strangers, so that sleepers see their time end
     bool ticking_ = false;
@@ -76,8 +78,6 @@ private:
     std::uint64_t next_number_ = listener_number + 1;
     bool accepting_ = true;
     base::Nanoseconds last_refusal_ = 0;  // of the kernel to accept
-    base::Nanoseconds told_since_ = 0;
-    unsigned told_ = 0;
 };
 
 }  // namespace railmux::bootstrap

@@ -13,13 +13,13 @@ void Connector::requested(std::uint32_t rail, const transports::Event& event, ba
     const auto reply = make_reply(rail, event.data, verdict, peer);
     Link& link = links_.add(rail, event.link);
     link.since = now;
-    link.limit = options_.pair_limit;
+    link.limit = std::min(options_.pair_limit, longest_proof);
     link.peer = peer;
     link.label = local.describe(event.link);
     if (verdict != Verdict::accepted) {
         if (verdict != Verdict::duplicate && verdict != Verdict::leaving) {
-            log_.warning("rail {}: refused {}: {}", rails_[rail].traits().name, link.label,
-                         explain(verdict, event.data));
+            said_of_strangers_.warning("rail {}: refused {}: {}", rails_[rail].traits().name, link.label,
+                                       explain(verdict, event.data));
         }
         link.state = LinkState::closing;
         local.refuse(event.link, reply);
@@ -32,17 +32,29 @@ void Connector::requested(std::uint32_t rail, const transports::Event& event, ba
     link.setup = std::make_unique<Link::Setup>();
     std::copy(event.data.begin(), event.data.end(), link.setup->hello.begin());
     link.setup->reply = reply;
-    next_expiry_ = std::min(next_expiry_, now + options_.pair_limit);
+    next_expiry_ = std::min(next_expiry_, now + link.limit);
     local.accept(event.link, reply);
 }
 
-/// Of what a process asks for between two rails only the newest waits for its proof: replays take no more than that.
+/// Of what a process asks for between two rails only the newest waits for its proof: replays take no more than that. And of
+/// all together only so many: the oldest gives way.
 void Connector::drop_unproven(std::uint32_t rail, const Hello& hello, base::Nanoseconds now) {
+    std::size_t count = 0;
+    Link* oldest = nullptr;
     links_.for_each([&](Link& link) {
         if (link.rail != rail || (link.state != LinkState::accepting && link.state != LinkState::proving)) return;
         const auto older = *parse_hello(link.setup->hello);
-        if (older.from.instance == hello.from.instance && older.rail == hello.rail) disconnect(link, now);
+        if (older.from.instance == hello.from.instance && older.rail == hello.rail) {
+            disconnect(link, now);
+            return;
+        }
+        ++count;
+        if (oldest == nullptr || link.since < oldest->since) oldest = &link;
     });
+    if (count < most_unproven) return;
+    said_of_strangers_.warning("rail {}: {} closed: {} others have said hello since, and it has not proved itself",
+                               rails_[rail].traits().name, oldest->label, count - 1);
+    disconnect(*oldest, now);
 }
 
 Verdict Connector::judge(std::uint32_t rail, std::span<const std::byte> bytes, std::uint32_t& peer,
@@ -94,6 +106,10 @@ void Connector::settle_tie(const Link& winner, base::Nanoseconds now) {
 
 Reply::Bytes Connector::make_reply(std::uint32_t rail, std::span<const std::byte> hello, Verdict verdict,
                                    std::uint32_t peer) {
+    // Who has not proved that he knows the key, be it by a replay, learns nothing but why he is refused.
+    if (verdict == Verdict::wrong_version || verdict == Verdict::wrong_job || verdict == Verdict::wrong_key) {
+        return bare_refusal(verdict);
+    }
     const Reply reply{.version = wire_version,
                       .verdict = verdict,
                       .rail = static_cast<std::uint8_t>(rail),

@@ -30,7 +30,14 @@ ErrorCode code_of(Verdict verdict) noexcept {
 
 Connector::Connector(Options options, RailSet& rails, LinkTable& links, PeerTable& peers, FramePool& pool,
                      ConnectorHost& host, base::Logger& log)
-    : options_(std::move(options)), rails_(rails), links_(links), peers_(peers), pool_(pool), host_(host), log_(log) {}
+    : options_(std::move(options)),
+      rails_(rails),
+      links_(links),
+      peers_(peers),
+      pool_(pool),
+      host_(host),
+      log_(log),
+      said_of_strangers_(log) {}
 
 // --- Trying pairs ----------------------------------------------------------------------------------------------------
 
@@ -291,8 +298,8 @@ void Connector::received(Link& link, std::span<const std::byte> frame, base::Nan
     const auto header = parse_header(frame);
     if (link.state != LinkState::proving || !header || header->type != FrameType::proof ||
         !proof_holds(options_.key, link.setup->hello, link.setup->reply, frame.subspan(FrameHeader::size))) {
-        log_.warning("rail {}: {} did not prove that it knows the job key; closed", rails_[link.rail].traits().name,
-                     link.label);
+        said_of_strangers_.warning("rail {}: {} did not prove that it knows the job key; closed",
+                                   rails_[link.rail].traits().name, link.label);
         disconnect(link, now);
         return;
     }
@@ -377,8 +384,8 @@ base::Nanoseconds Connector::expire(base::Nanoseconds now) {
         if (link.state == LinkState::connecting) {
             give_up_pair(link, now);
         } else {
-            log_.warning("rail {}: {} began a handshake and did not finish it; closed", rails_[link.rail].traits().name,
-                         link.label);
+            said_of_strangers_.warning("rail {}: {} began a handshake and did not finish it; closed",
+                                       rails_[link.rail].traits().name, link.label);
             disconnect(link, now);
         }
     });

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "base/log_limit.hpp"
 #include "rails/handshake.hpp"
 #include "rails/link.hpp"
 #include "rails/peer.hpp"
@@ -127,10 +128,16 @@ private:
     FramePool& pool_;
     ConnectorHost& host_;
     base::Logger& log_;
+    base::LogLimit said_of_strangers_;
     std::vector<Attempt> attempts_;
     base::Nanoseconds next_expiry_ = never;
     bool leaving_ = false;
 
+    // Links of a rail that others asked for and that wait for their proof: as many as processes of a large job that all begin at
+    // once, each of which is done within a round trip.
+    static constexpr std::size_t most_unproven = 512;
+    // However patient we are with those that we connect to: nobody holds a link for longer without a proof.
+    static constexpr base::Nanoseconds longest_proof = 4 * base::second;
     static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
 };
 

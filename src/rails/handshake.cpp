@@ -113,6 +113,13 @@ Reply::Bytes encode_reply(const JobKey& key, std::span<const std::byte> hello, c
     return bytes;
 }
 
+Reply::Bytes bare_refusal(Verdict verdict) noexcept {
+    Reply::Bytes bytes{};
+    base::store(bytes.data(), wire_version);
+    bytes[2] = static_cast<std::byte>(verdict);
+    return bytes;
+}
+
 std::optional<Reply> parse_reply(std::span<const std::byte> bytes) noexcept {
     if (bytes.size() != Reply::size) return std::nullopt;
     const auto* at = bytes.data();

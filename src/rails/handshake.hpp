@@ -87,6 +87,8 @@ using Proof = std::array<std::byte, 32>;
 [[nodiscard]] Verdict judge_hello(const JobKey& key, std::span<const std::byte> bytes, std::uint64_t own_instance);
 
 [[nodiscard]] Reply::Bytes encode_reply(const JobKey& key, std::span<const std::byte> hello, const Reply& reply);
+/// For those who have not shown that they know the key: the verdict and nothing else, not even who refuses.
+[[nodiscard]] Reply::Bytes bare_refusal(Verdict verdict) noexcept;
 [[nodiscard]] std::optional<Reply> parse_reply(std::span<const std::byte> bytes) noexcept;
 /// True when the acceptor knows the key and answers this very hello.
 [[nodiscard]] bool reply_proves_key(const JobKey& key, std::span<const std::byte> hello,

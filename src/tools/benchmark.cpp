@@ -47,18 +47,6 @@ void set_option(Config& config, std::string_view option, std::string_view name, 
     }
 }
 
-// With nothing but the rail to ourselves, both sides would wait in vain.
-void need_rails(const Context& context) {
-    std::string reasons;
-    for (const auto& rail : context.rails()) {
-        if (rail.usable && rail.transport != "self") return;
-        if (!rail.usable)
-            reasons += fmt::format("\n  {}: {}{}{}", rail.name, rail.reason, rail.cure.empty() ? "" : "; ", rail.cure);
-    }
-    throw Error(ErrorCode::no_rails, "no rail leads to another process" + reasons,
-                "see `railmux info`, and select rails with --rails");
-}
-
 Peer accept_client(Context& context) {
     for (;;) {
         if (const auto peer = context.accept(std::chrono::hours(1))) return *peer;
@@ -120,6 +108,17 @@ void measure_sizes(const Benchmark& benchmark, const BenchmarkOptions& options, 
 
 }  // namespace
 
+void need_rails(const Context& context) {
+    std::string reasons;
+    for (const auto& rail : context.rails()) {
+        if (rail.usable && rail.transport != "self") return;
+        if (!rail.usable)
+            reasons += fmt::format("\n  {}: {}{}{}", rail.name, rail.reason, rail.cure.empty() ? "" : "; ", rail.cure);
+    }
+    throw Error(ErrorCode::no_rails, "no rail leads to another process" + reasons,
+                "see `railmux info`, and select rails with --rails");
+}
+
 Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std::uint64_t bytes) {
     const auto wanted = options.buffers == 0 ? options.window : std::min(options.buffers, options.window);
     const auto buffers = affordable_window(bytes, wanted);
@@ -151,8 +150,13 @@ Config make_config(const ConfigOptions& options) {
     for (const auto& setting : options.settings) {
         const auto equals = setting.find('=');
         if (equals == setting.npos) throw UsageError(fmt::format("--set {}: this is not NAME=VALUE", setting));
-        set_option(config, "--set", std::string_view(setting).substr(0, equals),
-                   std::string_view(setting).substr(equals + 1));
+        const auto name = std::string_view(setting).substr(0, equals);
+        if (name == "job.key") {
+            throw UsageError(
+                "--set job.key: a command line is something that other users can read",
+                "set RAILMUX_JOB_KEY, or write it to a file of yours (chmod 600) and name that by RAILMUX_CONFIG");
+        }
+        set_option(config, "--set", name, std::string_view(setting).substr(equals + 1));
     }
     if (!options.rails.empty()) set_option(config, "--rails", "rails", options.rails);
     if (!options.transports.empty()) set_option(config, "--transport", "transports", options.transports);

@@ -32,6 +32,9 @@ void add_config_options(CLI::App& command, ConfigOptions& options);
 /// Config::load() with the options on top. Throws UsageError naming the malformed option.
 [[nodiscard]] Config make_config(const ConfigOptions& options);
 
+/// Throws Error(no_rails) when there is nothing but the rail to ourselves: then both sides would wait in vain.
+void need_rails(const Context& context);
+
 /// Where the two sides find each other.
 struct SideOptions {
     ConfigOptions config;

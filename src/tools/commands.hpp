@@ -16,6 +16,7 @@ void add_put(CLI::App& railmux, int& exit_code);
 void add_get(CLI::App& railmux, int& exit_code);
 void add_atomic(CLI::App& railmux, int& exit_code);
 void add_probe(CLI::App& railmux, int& exit_code);
+void add_soak(CLI::App& railmux, int& exit_code);
 void add_models(CLI::App& railmux, int& exit_code);
 void add_explain(CLI::App& railmux, int& exit_code);
 void add_trace(CLI::App& railmux, int& exit_code);

@@ -40,6 +40,7 @@ int run(int argc, char** argv) {
     railmux::tools::add_get(railmux, exit_code);
     railmux::tools::add_atomic(railmux, exit_code);
     railmux::tools::add_probe(railmux, exit_code);
+    railmux::tools::add_soak(railmux, exit_code);
     railmux::tools::add_models(railmux, exit_code);
     railmux::tools::add_explain(railmux, exit_code);
     railmux::tools::add_trace(railmux, exit_code);

@@ -152,11 +152,11 @@ struct RailTraits {
     bool ordered = false;            // rule 3
     bool done_is_delivered = false;  // `done` implies that the remote side has the bytes
     bool bad_put_ends_link = false;  // rule 9
-    bool keepalive = false;          // that an idle link is dead shows only when something is sent: now and then it should be
-    bool comes_back = false;         // polled and armed after rail_down, it says rail_up when its device works again
-    bool posts_need_polls = false;   // what is posted goes on its way by poll, perhaps, and after arm() nobody says so
-    bool shared = false;             // with all processes of this network namespace: they queue behind each other
-    bool copies_puts = false;        // out of memory that is not registered, into memory that is
+    bool keepalive = false;   // that an idle link is dead shows only when something is sent: now and then it should be
+    bool comes_back = false;  // polled and armed after rail_down, it says rail_up when its device works again
+    bool posts_need_polls = false;  // what is posted goes on its way by poll, perhaps, and after arm() nobody says so
+    bool shared = false;            // with all processes of this network namespace: they queue behind each other
+    bool copies_puts = false;       // out of memory that is not registered, into memory that is
     std::uint64_t register_from = never_register;  // a put out of that many bytes in one piece costs less with a region
     int numa_node = -1;
     std::uint64_t speed_bps = 0;  // 0: unknown

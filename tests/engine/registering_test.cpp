@@ -32,7 +32,9 @@ public:
     }
     [[nodiscard]] const transports::RailTraits& traits() const noexcept override { return traits_; }
     [[nodiscard]] std::span<const std::byte> address() const noexcept override { return rail_->address(); }
-    [[nodiscard]] transports::Reachability reach(std::span<const std::byte> to) const override { return rail_->reach(to); }
+    [[nodiscard]] transports::Reachability reach(std::span<const std::byte> to) const override {
+        return rail_->reach(to);
+    }
     [[nodiscard]] transports::LinkId connect(std::span<const std::byte> to, std::span<const std::byte> hello) override {
         return rail_->connect(to, hello);
     }
@@ -100,11 +102,13 @@ struct World {
         for (const char* device : {"eth0", "eth1"}) {
             const auto timing = test::sim::simple_timing(2000, 300, 300, 400, 1.0);
             for (const char* host : {"a", "b"})
-                hosts.fabric.add_rail(host, {.device = device, .network = std::string("net-") + device, .timing = timing});
+                hosts.fabric.add_rail(host,
+                                      {.device = device, .network = std::string("net-") + device, .timing = timing});
         }
         hosts.settings = {{"probe", "off"}};
         hosts.around = [this](std::unique_ptr<transports::Rail> rail) {
-            return std::make_unique<RegisteringRail>(std::move(rail), from, *seen.emplace_back(std::make_unique<Registrations>()));
+            return std::make_unique<RegisteringRail>(std::move(rail), from,
+                                                     *seen.emplace_back(std::make_unique<Registrations>()));
         };
         a = hosts.start("a", "vft");
         b = hosts.start("b", "vft");

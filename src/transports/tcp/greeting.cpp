@@ -1,10 +1,12 @@
 // tcp::Rail: connections until they are links: connecting, accepting, and the greetings of both sides.
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "transports/tcp/rail.hpp"
 #include "transports/tcp/route.hpp"
@@ -12,8 +14,11 @@
 namespace railmux::transports::tcp {
 
 namespace {
-constexpr std::uint32_t most_strangers = 64;
+// At 10,000 bogus connections a second a stranger still has 12 ms to say hello, which comes with the first round trip.
+constexpr std::uint32_t most_strangers = 128;
 constexpr base::Nanoseconds stranger_limit = 2 * base::second;
+// In one look: whoever connects without end keeps nobody else waiting.
+constexpr int most_accepted = 16;
 
 }  // namespace
 
@@ -66,11 +71,12 @@ void Rail::send_greeting(Link& link, GreetingKind kind, std::span<const std::byt
     }
 }
 
-void Rail::accept_all(std::size_t listener) {
-    if (listener >= listeners_.size()) return;
-    while (true) {
+void Rail::accept_some(std::size_t number) {
+    if (number >= listeners_.size()) return;
+    const auto& listener = listeners_[number];
+    for (int i = 0; i < most_accepted; ++i) {
         Endpoint from;
-        auto socket = accept_next(listeners_[listener].socket.get(), options_, from);
+        auto socket = accept_next(listener.socket.get(), options_, from);
         if (!socket.valid()) {
             const bool full = errno == EMFILE || errno == ENFILE;
             if (full && !out_of_files_) {
@@ -80,19 +86,40 @@ void Rail::accept_all(std::size_t listener) {
             return;
         }
         if (down_) continue;  // closes it
-        if (strangers_ >= most_strangers) expire_strangers();
-        if (strangers_ >= most_strangers) {
-            log_.warning("rail {}: {} closed: {} others have connected and said nothing yet", traits_.name, from.text(),
-                         strangers_);
-            continue;
-        }
-        Link& link = new_link(std::move(socket), LinkPhase::greeting);
-        link.label = describe_socket(link.socket.get());
-        link.setup->since = base::now_ns();
-        ++strangers_;
-        watch(link, false);
-        read_greeting(link);
+        begin_stranger(std::move(socket), listener, from);
     }
+    next_look_ = polls_ + 1;  // there may be more of them
+}
+
+void Rail::begin_stranger(base::FileDescriptor socket, const Listener& listener, const Endpoint& from) {
+    if (strangers_ >= most_strangers) displace_oldest();
+    Link& link = new_link(std::move(socket), LinkPhase::greeting);
+    link.label = listener.endpoint.text() + " - " + from.text();
+    link.setup->since = base::now_ns();
+    ++strangers_;
+    read_greeting(link);  // mostly it is here already, or the whole connection over
+    if (link.phase != LinkPhase::greeting) return;
+    watch(link, false);
+    stranger_queue_.push_back(link.id);
+    set_timer();
+}
+
+/// So that those who only connect do not keep out those who have something to say.
+void Rail::displace_oldest() {
+    while (!stranger_queue_.empty()) {
+        Link* link = links_.find(stranger_queue_.front());
+        stranger_queue_.pop_front();
+        if (link == nullptr || link->phase != LinkPhase::greeting) continue;
+        kill(*link, "others have connected since, and it has not said hello");
+        return;
+    }
+}
+
+void Rail::set_timer() {
+    if (std::exchange(ticking_, true)) return;
+    constexpr timespec when{stranger_limit / base::second, 10 * base::millisecond};
+    const itimerspec once{{}, when};
+    ::timerfd_settime(timer_.get(), 0, &once, nullptr);
 }
 
 void Rail::read_greeting(Link& link) {
@@ -141,11 +168,13 @@ void Rail::greeted(Link& link, const Greeting& greeting) {
         }
         --strangers_;
         link.phase = LinkPhase::requested;
+        watch(link, false);
         events_.tell({.kind = EventKind::connect_request, .link = link.id}, {}, body);
         return;
     }
     if (greeting.kind == GreetingKind::reply) {
         link.phase = LinkPhase::up;
+        link.spoken = true;
         events_.tell({.kind = EventKind::link_up, .link = link.id}, {}, body);
         link.setup.reset();
     } else {
@@ -175,12 +204,19 @@ void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
 }
 
 void Rail::expire_strangers() {
+    std::uint64_t ticks = 0;
+    [[maybe_unused]] const auto got = ::read(timer_.get(), &ticks, sizeof ticks);
+    ticking_ = false;
     const auto now = base::now_ns();
-    links_.for_each([&](Link& link) {
-        if (link.phase == LinkPhase::greeting && now - link.setup->since > stranger_limit) {
-            kill(link, "it connected and did not say hello within 2 s");
+    while (!stranger_queue_.empty()) {
+        Link* link = links_.find(stranger_queue_.front());
+        if (link != nullptr && link->phase == LinkPhase::greeting) {
+            if (now - link->setup->since <= stranger_limit) break;
+            kill(*link, "it connected and did not say hello within 2 s");
         }
-    });
+        stranger_queue_.pop_front();
+    }
+    if (!stranger_queue_.empty()) set_timer();
 }
 
 }  // namespace railmux::transports::tcp

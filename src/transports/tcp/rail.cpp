@@ -1,6 +1,7 @@
 #include "transports/tcp/rail.hpp"
 
 #include <sys/epoll.h>
+#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -36,12 +37,14 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
            const SocketOptions& options, std::optional<Netlink> news, base::Logger& log)
     : options_(options),
       log_(log),
+      said_of_strangers_(log),
       interface_(interface.name),
       interface_index_(interface.index),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
+      timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
       netlink_(std::move(news)),
       staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)) {
-    if (!epoll_.valid()) {
+    if (!epoll_.valid() || !timer_.valid()) {
         throw Error(ErrorCode::system, std::string("no descriptor to wait on: ") + std::strerror(errno),
                     "raise the limit of open files (ulimit -n)");
     }
@@ -67,6 +70,7 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
     listen(endpoints);
     encoded_address_ = address_.encode();
     if (netlink_) add_to_epoll(epoll_.get(), netlink_->descriptor(), netlink_tag);
+    add_to_epoll(epoll_.get(), timer_.get(), timer_tag);
     counter_at_start_ = bytes_sent_by(interface_index_);
 }
 
@@ -152,7 +156,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
     link.read = {};
     if (phase == LinkPhase::greeting) {  // a stranger: nobody above has heard of it
         --strangers_;
-        log_.warning("rail {}: {} closed: {}", traits_.name, link.label, cause);
+        said_of_strangers_.warning("rail {}: {} closed: {}", traits_.name, link.label, cause);
         links_.retire(link.id);
     } else if (phase == LinkPhase::requested && events_.withdraw_request(link.id)) {
         links_.retire(link.id);

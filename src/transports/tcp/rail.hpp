@@ -9,12 +9,14 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/log_limit.hpp"
 #include "base/thread_guard.hpp"
 #include "transports/event_queue.hpp"
 #include "transports/link_table.hpp"
@@ -67,6 +69,7 @@ private:
     static constexpr std::uint64_t first_check = 256 * 1024;    // bytes, until they are looked for at the interface
     static constexpr std::uint32_t listener_tag = 0xFFFFFF00U;  // epoll data of listeners and netlink, above any link
     static constexpr std::uint32_t netlink_tag = 0xFFFFFFFFU;
+    static constexpr std::uint32_t timer_tag = 0xFFFFFFFEU;
 
     // rail.cpp
     void listen(std::span<const Endpoint> endpoints);
@@ -80,7 +83,10 @@ private:
     void rail_down(std::string_view cause);
 
     // greeting.cpp: until a link is up
-    void accept_all(std::size_t listener);
+    void accept_some(std::size_t listener);
+    void begin_stranger(base::FileDescriptor socket, const Listener& listener, const Endpoint& from);
+    void displace_oldest();
+    void set_timer();
     [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
     void finish_connect(Link& link);
     void read_greeting(Link& link);
@@ -117,12 +123,14 @@ private:
     RailTraits traits_;
     SocketOptions options_;
     base::Logger& log_;
+    base::LogLimit said_of_strangers_;
     std::string interface_;
     int interface_index_ = 0;
     RailAddress address_;
     std::vector<std::byte> encoded_address_;
     std::vector<Listener> listeners_;
     base::FileDescriptor epoll_;
+    base::FileDescriptor timer_;  // wakes sleepers when the time of a stranger is over
     std::optional<Netlink> netlink_;
     bool down_ = false;
     bool merged_ = false;  // down for good: its interface is another rail's
@@ -144,8 +152,11 @@ private:
     std::uint64_t polls_ = 0;
     std::uint64_t next_look_ = 0;  // the poll that looks at all sockets again
     std::uint32_t writers_ = 0;    // links that wait for room in their socket
-    std::uint32_t strangers_ = 0;  // accepted and without a hello yet
-    bool out_of_files_ = false;    // said once, until it is over
+    // Accepted and without a hello yet, the oldest first; among them some of which that is no longer true.
+    std::deque<LinkId> stranger_queue_;
+    std::uint32_t strangers_ = 0;
+    bool ticking_ = false;
+    bool out_of_files_ = false;  // said once, until it is over
 
     std::uint64_t sent_outside_ = 0;  // bytes given to sockets towards other hosts
     std::uint64_t next_check_ = first_check;

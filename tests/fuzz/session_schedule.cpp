@@ -1,0 +1,323 @@
+#include "fuzz/session_schedule.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "base/bytes.hpp"
+#include "rails/rail_manager.hpp"
+#include "transports/faulty_rail.hpp"
+#include "transports/sim/fabric.hpp"
+
+namespace railmux::test {
+namespace {
+
+using namespace rails;
+namespace sim = transports::sim;
+
+constexpr std::uint32_t rail_count = 3;
+constexpr std::uint32_t most_steps = 60;
+constexpr base::Nanoseconds time_to_arrive = 60 * base::second;
+constexpr std::uint64_t most_polls = 300'000;  // of the end: more is a live lock
+
+const sim::Fabric* clock_of = nullptr;
+base::Nanoseconds now() { return clock_of->now(); }
+
+/// The content of frame `number`: its number, then bytes that follow from it.
+std::byte content(std::uint32_t number, std::size_t at) {
+    return static_cast<std::byte>(number * 31 + at * 7 + at / 251);
+}
+
+class FaultyDevices final : public transports::Transport {
+public:
+    FaultyDevices(std::unique_ptr<Transport> inner, const transports::FaultPlan& plan)
+        : inner_(std::move(inner)), plan_(plan) {}
+    [[nodiscard]] std::string_view name() const noexcept override { return inner_->name(); }
+    [[nodiscard]] std::vector<RailInfo> scan() override { return inner_->scan(); }
+    [[nodiscard]] std::unique_ptr<transports::Rail> open(const RailInfo& device) override {
+        auto plan = plan_;
+        plan.seed += ++opened_;
+        return std::make_unique<transports::FaultyRail>(inner_->open(device), plan);
+    }
+
+private:
+    std::unique_ptr<Transport> inner_;
+    transports::FaultPlan plan_;
+    std::uint64_t opened_ = 0;
+};
+
+/// One of the two, and the model of what it has sent and heard.
+class Side final : private Upper {
+public:
+    Side(sim::Fabric& fabric, const std::string& host, Identity self, std::string_view policy,
+         const transports::FaultPlan& plan)
+        : host_(host),
+          other_rank_(1 - self.rank),
+          rails_(transports_of(fabric, host, plan), {}, log_),
+          policy_(sched::make_policy(policy, rails_.size())),
+          manager(options_of(self), rails_, *policy_, *this, log_) {
+        for (std::uint32_t rank = 0; rank < 2; ++rank) manager.peers().of_rank(rank);
+    }
+
+    void knows(const Side& other) { manager.learn(other.manager.own_address(other.host_, 1)); }
+
+    void say(std::size_t bytes, bool ordered) {
+        const auto number = ordered ? said_ordered++ : said_loose++;
+        const auto size = FrameHeader::size + 4 + bytes;
+        Frame* frame = manager.pool().take(size);
+        frame->type = ordered ? FrameType::eager : FrameType::results;
+        frame->flags = ordered ? frame_flag::ordered : std::uint8_t{0};
+        frame->bytes = static_cast<std::uint32_t>(size);
+        frame->token = std::uint64_t{number} << 1 | (ordered ? 1U : 0U) | std::uint64_t{1} << 40;
+        ++unreleased_[frame->token];
+        auto* body = frame->data() + FrameHeader::size;
+        base::store(body, number);
+        for (std::size_t i = 0; i < bytes; ++i) body[4 + i] = content(number, i);
+        if (!manager.connected(other_rank_)) manager.want(other_rank_, now());
+        manager.send(other_rank_, frame, now());
+        manager.flush(now());
+    }
+
+    /// What is not as it must be when everything that `other` said has had the time to arrive.
+    [[nodiscard]] std::string missing(const Side& other) const {
+        if (heard_ordered_ != other.said_ordered) {
+            return fmt::format("{} heard {} of {} ordered frames", host_, heard_ordered_, other.said_ordered);
+        }
+        if (heard_loose_.size() != other.said_loose) {
+            return fmt::format("{} heard {} of {} other frames", host_, heard_loose_.size(), other.said_loose);
+        }
+        if (!unreleased_.empty()) return fmt::format("{} frames of {} are not released", unreleased_.size(), host_);
+        return {};
+    }
+    [[nodiscard]] const Traffic& traffic(std::size_t rail) { return manager.peers()[other_rank_].traffic[rail]; }
+    [[nodiscard]] bool talked() { return manager.peers()[other_rank_].traffic != nullptr; }
+
+    std::string wrong;  // the first thing that must not be
+    std::uint32_t said_ordered = 0;
+    std::uint32_t said_loose = 0;
+
+private:
+    static Transports transports_of(sim::Fabric& fabric, const std::string& host, const transports::FaultPlan& plan) {
+        Transports all;
+        all.push_back(std::make_unique<FaultyDevices>(sim::make_transport(fabric, host), plan));
+        return all;
+    }
+    static RailManager::Options options_of(Identity self) {
+        RailManager::Options all;
+        all.connector = {.self = self, .key = make_job_key("job", "secret"), .pair_limit = 50 * base::millisecond};
+        all.assessor.probe = false;
+        all.assessor.clock = &now;
+        all.patience = 36'000 * base::second;  // sessions do not end here
+        all.share_node = false;
+        return all;
+    }
+    void note(std::string what) {
+        if (wrong.empty()) wrong = host_ + ": " + std::move(what);
+    }
+
+    bool on_frame(std::uint32_t peer, const FrameHeader& header, std::span<const std::byte> body) override {
+        if (peer != other_rank_) note(fmt::format("a frame of peer {}", peer));
+        if (body.size() < 4) {
+            note("a frame without its number");
+            return true;
+        }
+        const auto number = base::load<std::uint32_t>(body.data());
+        for (std::size_t i = 0; i + 4 < body.size(); ++i) {
+            if (body[4 + i] != content(number, i)) {
+                note(fmt::format("byte {} of frame {} is not what was sent", i, number));
+                break;
+            }
+        }
+        if (header.type == FrameType::eager) {
+            if (number != heard_ordered_)
+                note(fmt::format("ordered frame {} where {} must come", number, heard_ordered_));
+            ++heard_ordered_;
+        } else if (++heard_loose_[number] > 1) {
+            note(fmt::format("frame {} came twice", number));
+        }
+        return true;
+    }
+    void on_released(std::uint32_t, const Frame& frame) override {
+        if (unreleased_.erase(frame.token) == 0) note(fmt::format("frame {:#x} was released twice", frame.token));
+    }
+    void on_sendable(std::uint32_t) override {}
+    Frame* next_bulk(std::uint32_t, std::uint32_t, std::uint8_t, std::uint64_t) override { return nullptr; }
+    std::uint64_t bulk_left(std::uint32_t, std::uint8_t) override { return 0; }
+    void on_put_denied(std::uint64_t) override { note("a put was denied that nobody made"); }
+    void on_link_lost(std::uint32_t, std::uint32_t) override {}
+    void on_peer_gone(std::uint32_t, ErrorCode code) override {
+        note(fmt::format("the session ended as {}", to_string(code)));
+    }
+    void on_address_wanted(std::uint32_t) override { note("the other's address was forgotten"); }
+
+    std::string host_;
+    std::uint32_t other_rank_;
+    std::uint32_t heard_ordered_ = 0;
+    std::map<std::uint32_t, int> heard_loose_;
+    std::map<std::uint64_t, int> unreleased_;
+    base::Logger log_{base::LogLevel::off};
+    RailSet rails_;
+    std::unique_ptr<sched::Policy> policy_;
+
+public:
+    RailManager manager;  // last: its frames are released to this
+};
+
+struct Faults {
+    const char* plan;
+    int polls;  // after so many without anything, what faults hold back has been let go
+};
+constexpr std::array<Faults, 8> all_faults{{{"", 1},
+                                            {"", 1},
+                                            {"duplicate=10%", 2},
+                                            {"delay=10%:7", 9},
+                                            {"delay_work=10%:5,refuse=20%", 7},
+                                            {"duplicate=5%,delay=20%:3,refuse=5%", 5},
+                                            {"kill_work=2%,duplicate=10%", 2},
+                                            {"kill_link=1%,delay=5%:9,delay_work=5%:3,stall=1%:20", 24}}};
+
+class Schedule {
+public:
+    explicit Schedule(Choices choices) : choices_(choices) {
+        clock_of = &fabric_;
+        for (std::uint32_t rail = 0; rail < rail_count; ++rail) {
+            const auto timing = timing_of(rail);
+            for (const char* host : {"a", "b"}) {
+                fabric_.add_rail(host, {.device = device(rail), .network = "net" + device(rail), .timing = timing});
+            }
+        }
+        static constexpr std::array<const char*, 3> policies{"vft", "round_robin", "weighted_round_robin"};
+        const auto* policy = policies[choices_.below(policies.size())];
+        const auto& faults = all_faults[choices_.below(all_faults.size())];
+        quiet_polls_ = faults.polls;
+        auto plan = transports::FaultPlan::parse(faults.plan);
+        plan.seed = choices_.below(256);
+        const std::uint64_t instance = choices_.below(2) == 0 ? 10 : 30;  // who goes first when both connect
+        a_.emplace(fabric_, "a", Identity{.instance = instance, .rank = 0}, policy, plan);
+        b_.emplace(fabric_, "b", Identity{.instance = 20, .rank = 1}, policy, plan);
+        a_->knows(*b_);
+        b_->knows(*a_);
+    }
+    ~Schedule() { clock_of = nullptr; }
+    Schedule(const Schedule&) = delete;
+    Schedule& operator=(const Schedule&) = delete;
+
+    std::string play(ScheduleStats& stats) {
+        const auto steps = 1 + choices_.below(most_steps);
+        for (std::uint32_t i = 0; i < steps && !choices_.over() && wrong().empty(); ++i) step();
+        auto result = wrong().empty() ? end() : wrong();
+        count(stats);
+        return result;
+    }
+
+private:
+    static std::string device(std::uint32_t rail) { return "eth" + std::to_string(rail); }
+    sim::Timing timing_of(std::uint32_t rail) {
+        static constexpr std::array<double, 4> latencies{1'000, 20'000, 300'000, 5e6};
+        return sim::simple_timing(latencies[choices_.below(latencies.size())] * (rail + 1), 300, 300, 400, 1.0);
+    }
+    [[nodiscard]] std::string wrong() const { return a_->wrong.empty() ? b_->wrong : a_->wrong; }
+
+    void step() {
+        const auto rail = choices_.below(rail_count);
+        const auto here = "a/" + device(rail);
+        const auto there = "b/" + device(rail);
+        const auto time = base::Nanoseconds{1000} << choices_.below(16);
+        switch (choices_.below(12)) {
+            case 0:
+            case 1:
+            case 2: say(*a_); break;
+            case 3:
+            case 4: say(*b_); break;
+            case 5: fabric_.cut(here, there, sim::Cut::loud); break;
+            case 6:
+                fabric_.cut(here, there, sim::Cut::silent);
+                silent_[rail] = true;
+                break;
+            case 7: restore(rail); break;
+            case 8: fabric_.set_timing(here, timing_of(rail)); break;
+            case 9: run(choices_.below(2) == 0, choices_.below(2) == 0, time); break;
+            default: run(true, true, time); break;
+        }
+    }
+    void say(Side& side) {
+        for (auto count = 1 + choices_.below(5); count > 0; --count) {
+            const auto kind = choices_.below(16);
+            side.say(kind < 12 ? choices_.below(64) : kind * 700, kind % 3 != 0);
+        }
+    }
+    /// Links that were cut silently stay dead, and in this layer nobody but the network tells: so it does.
+    void restore(std::uint32_t rail) {
+        if (std::exchange(silent_[rail], false)) {
+            fabric_.cut("a/" + device(rail), "b/" + device(rail), sim::Cut::loud);
+        }
+        fabric_.restore("a/" + device(rail), "b/" + device(rail));
+    }
+
+    bool poll(bool a, bool b) {
+        bool any = false;
+        if (a) any = a_->manager.poll(now()) || any;
+        if (b) any = b_->manager.poll(now()) || any;
+        ++polls_;
+        return any;
+    }
+    /// Until nothing happens any more at this moment, whatever faults hold back for some polls.
+    void settle(bool a, bool b) {
+        for (int quiet = 0; quiet < quiet_polls_ && polls_ < most_polls;) quiet = poll(a, b) ? 0 : quiet + 1;
+    }
+    void jump(bool a, bool b, base::Nanoseconds end) {
+        auto next = std::min(end, fabric_.next_event().value_or(end));
+        if (a) next = std::min(next, a_->manager.next_deadline());
+        if (b) next = std::min(next, b_->manager.next_deadline());
+        fabric_.advance_to(std::max(next, now() + 1));
+    }
+    void run(bool a, bool b, base::Nanoseconds time) {
+        polls_ = 0;
+        for (const auto end = now() + time; now() < end && polls_ < most_polls; jump(a, b, end)) settle(a, b);
+    }
+
+    std::string end() {
+        for (std::uint32_t rail = 0; rail < rail_count; ++rail) restore(rail);
+        polls_ = 0;
+        const auto limit = now() + time_to_arrive;
+        while (true) {
+            settle(true, true);
+            if (!wrong().empty()) return wrong();
+            auto what = a_->missing(*b_);
+            if (what.empty()) what = b_->missing(*a_);
+            if (what.empty()) return {};
+            if (now() >= limit) return "hung: " + what;
+            if (polls_ >= most_polls) return "polls without end: " + what;
+            jump(true, true, limit);
+        }
+    }
+    void count(ScheduleStats& stats) {
+        for (auto* side : {&*a_, &*b_}) {
+            stats.frames += side->said_ordered + side->said_loose;
+            for (std::size_t rail = 0; side->talked() && rail < rail_count; ++rail) {
+                stats.resent += side->traffic(rail).resent_frames;
+                stats.duplicates += side->traffic(rail).duplicate_frames;
+                stats.links_lost += side->traffic(rail).links_lost;
+            }
+        }
+    }
+
+    Choices choices_;
+    sim::Fabric fabric_;
+    std::array<bool, rail_count> silent_{};
+    int quiet_polls_ = 1;
+    std::uint64_t polls_ = 0;
+    std::optional<Side> a_;
+    std::optional<Side> b_;
+};
+
+}  // namespace
+
+std::string play_schedule(Choices choices, ScheduleStats& stats) { return Schedule(choices).play(stats); }
+
+}  // namespace railmux::test
