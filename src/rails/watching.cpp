@@ -52,7 +52,8 @@ base::Nanoseconds RailManager::watch_link(Link& link, base::Nanoseconds now) {
     const auto pulse = rails_[link.rail].rail->pulse(link.id);
     const auto& talk = *peers_[link.peer].talk;
     const auto& cost = talk.costs[link.place];
-    const auto round_trip = 2 * cost.latency / sched::ticks_per_ns;
+    // The model may be a guess: what messages took counts, too.
+    const auto round_trip = 2 * std::max(cost.latency, link.echo.latency(now)) / sched::ticks_per_ns;
     const auto predicted = round_trip + sched::times(link.unacked_bytes, cost.per_byte) / sched::ticks_per_ns;
     Silence::Limits limits;
     limits.overdue += round_trip;

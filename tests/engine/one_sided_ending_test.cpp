@@ -96,7 +96,7 @@ TEST_CASE("one-sided: memory goes when who reads it has said goodbye", "[engine]
 
 TEST_CASE("one-sided: a peer that leaves ends what was under way", "[engine]") {
     auto config = test::two_rails();
-    config.set("connect.patience", "200ms");
+    config.set("connect.patience", "200ms").set("recover.patience", "200ms");
     Context a(config);
     std::optional<Context> b(std::in_place, config);
     const auto to_b = a.add_peer(b->address());

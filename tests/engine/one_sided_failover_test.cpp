@@ -149,7 +149,9 @@ TEST_CASE("one-sided-failover: a lost peer ends everything, and the flush says s
     pair.hosts.fabric.cut("a/eth0", "b/eth0", test::sim::Cut::loud);
     for (auto& request : requests) {
         std::optional<Status> status;
-        pair.until([&] { return (status = pair.a->test(request)).has_value(); });
+        pair.hosts.until(
+            {pair.a.get(), pair.b.get()}, [&] { return (status = pair.a->test(request)).has_value(); },
+            40 * base::second);  // recover.patience
         CHECK((status->code == ErrorCode::unreachable || status->code == ErrorCode::peer_lost));
     }
 }

@@ -63,7 +63,7 @@ TEST_CASE("a silent peer is not called behind a firewall after having been tried
 
 TEST_CASE("what is received of a session that is over gives no credit in the next", "[engine]") {
     test::SimHosts hosts;
-    hosts.settings = {{"connect.patience", "100ms"}};
+    hosts.settings = {{"recover.patience", "100ms"}};
     for (const char* host : {"a", "b"}) hosts.fabric.add_rail(host, {});
     const auto a = hosts.start("a", "vft");
     const auto b = hosts.start("b", "vft");

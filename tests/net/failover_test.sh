@@ -53,12 +53,12 @@ trouble() {
     [ "$gap" -lt "$limit" ] || fail "it took $gap ms"
 }
 
-# comes_back: rail1 is given back, and used
+# comes_back COMMAND...: by that rail1 is given back, and used
 comes_back() {
     local before begin took
     before=$(count '^up tcp:rail1')
     begin=$(date +%s%N)
-    "$rig" restore rail1
+    "$@"
     until_true "rail1 is back" told '^up tcp:rail1' $((before + 1))
     took=$((($(date +%s%N) - begin) / 1000000))
     until_true "all links are up" test "$(grep '^links' "$work/out" | tail -1)" = "links $links"
@@ -70,16 +70,15 @@ links=4
 start
 for round in 1 2; do
     echo "its interface is taken down at one side, round $round"
-    trouble $loud_ms "interface rail1 " "$rig" cut rail1
-    comes_back
+    trouble $loud_ms "interface rail1 \|the other side lost it" "$rig" cut rail1
+    comes_back "$rig" restore rail1
 done
 echo "it falls silent"
-trouble $silent_ms "nothing acknowledged for " "$rig" silence rail1
-comes_back
+trouble $silent_ms "nothing acknowledged for \|the other side lost it" "$rig" silence rail1
+comes_back "$rig" restore rail1
 echo "it loses its address"
 trouble $loud_ms "lost its address" ip -n "$RIG_NAME-A" addr flush dev rail1
-on A ip addr add 10.77.1.1/24 dev rail1
-comes_back
+comes_back ip -n "$RIG_NAME-A" addr add 10.77.1.1/24 dev rail1
 
 echo "a process that is stopped for 3 s raises no alarm"
 lost=$(count '^down')
