@@ -330,6 +330,7 @@ private:
     model::Watch watch_;
     Look look_;  // the one whose events are being handled
     base::Nanoseconds next_deadline_ = never;
+    bool posts_need_polls_ = false;  // of any rail
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
     std::vector<sched::Pace> paces_;  // by rail
