@@ -222,11 +222,14 @@ bool Progress::step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds
         return true;
     }
     const auto mode = this->mode();
-    if (mode == ProgressMode::poll || (mode != ProgressMode::block && !exact)) return false;
+    if (mode == ProgressMode::poll) return false;
     const auto now = subject.last_now();
-    idle_since = std::min(idle_since, now);
-    if (mode == ProgressMode::block || spin_.over(now, idle_since, [&] { return subject.answer_time(); }))
-        sleep(Who::waiter, sleeper_, deadline);
+    if (mode != ProgressMode::block && !spin_.crowded(now)) {
+        if (!exact) return false;
+        idle_since = std::min(idle_since, now);
+        if (!spin_.over(now, idle_since, [&] { return subject.answer_time(); })) return false;
+    }
+    sleep(Who::waiter, sleeper_, deadline);
     return false;
 }
 

@@ -27,6 +27,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
     // A piece may go another way than it was cut for.
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         options_.fragment = std::min(options_.fragment, rails_[rail].traits().max_put);
+        posts_need_polls_ = posts_need_polls_ || rails_[rail].traits().posts_need_polls;
     }
     if (options_.share_node) join_node();
     if (!options_.tracer.wanted()) return;
@@ -296,6 +297,7 @@ void RailManager::number_links(const Conversation& talk) noexcept {
 
 bool RailManager::wants_look(base::Nanoseconds before) noexcept {
     if (next_deadline_ < before || !dirty_.empty()) return true;
+    if (!posts_need_polls_) return false;
     bool wanted = false;
     links_.for_each([&](const Link& link) {
         const bool needed = rails_[link.rail].traits().posts_need_polls && link.queued_bytes > 0;
