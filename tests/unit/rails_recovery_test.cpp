@@ -10,12 +10,12 @@ using rails::Recovery;
 
 namespace {
 
-constexpr auto ms = base::millisecond;
-constexpr Recovery::Pair pair{.peer = 3, .rail = 1, .remote_rail = 2};
+constexpr auto recovery_ms = base::millisecond;
+constexpr Recovery::Pair lost_pair{.peer = 3, .rail = 1, .remote_rail = 2};
 
 Recovery::Lost lost_link(bool ours = true) {
     Recovery::Lost lost;
-    lost.pair = pair;
+    lost.pair = lost_pair;
     lost.cause = "pulled";
     lost.ours = ours;
     return lost;
@@ -32,7 +32,7 @@ std::vector<base::Nanoseconds> tries(Recovery& recovery, base::Nanoseconds end) 
         REQUIRE(recovery.take_due(now, always));
         REQUIRE_FALSE(recovery.take_due(now, always));
         times.push_back(now);
-        recovery.failed(pair, false, now);
+        recovery.failed(lost_pair, false, now);
     }
     return times;
 }
@@ -43,13 +43,13 @@ TEST_CASE("a lost link is asked for soon, then less and less often", "[rails][re
     Recovery recovery({}, GENERATE(1, 2, 3));
     recovery.lost(lost_link(), 0);
     const auto times = tries(recovery, 120 * base::second);
-    CHECK(times.front() >= 37 * ms);
-    CHECK(times.front() <= 63 * ms);
+    CHECK(times.front() >= 37 * recovery_ms);
+    CHECK(times.front() <= 63 * recovery_ms);
     for (std::size_t i = 1; i < times.size(); ++i) {
         const auto gap = times[i] - times[i - 1];
-        CHECK(gap >= 37 * ms);
+        CHECK(gap >= 37 * recovery_ms);
         // Half a second and a quarter of that; after half a minute ten times as long.
-        CHECK(gap <= (times[i - 1] < 30 * base::second ? 626 * ms : 6260 * ms));
+        CHECK(gap <= (times[i - 1] < 30 * base::second ? 626 * recovery_ms : 6260 * recovery_ms));
     }
     CHECK(times.size() > 60);
     CHECK(times.size() < 130);
@@ -65,7 +65,7 @@ TEST_CASE("only one side asks, unless its interface has come back", "[rails][rec
     recovery.rail_up(1, 60 * base::second);
     CHECK(recovery.next_due() == 60 * base::second);
     REQUIRE(recovery.take_due(60 * base::second, always));
-    recovery.failed(pair, false, 61 * base::second);
+    recovery.failed(lost_pair, false, 61 * base::second);
     CHECK_FALSE(recovery.take_due(90 * base::second, always));  // once
 }
 
@@ -73,7 +73,7 @@ TEST_CASE("what is refused for good is not asked for again", "[rails][recovery]"
     Recovery recovery({}, 1);
     recovery.lost(lost_link(), 0);
     REQUIRE(recovery.take_due(base::second, always));
-    recovery.failed(pair, true, base::second);
+    recovery.failed(lost_pair, true, base::second);
     CHECK_FALSE(recovery.take_due(base::second * 1000, always));
     recovery.rail_up(1, base::second * 1000);
     CHECK_FALSE(recovery.take_due(base::second * 1000, always));
@@ -82,16 +82,16 @@ TEST_CASE("what is refused for good is not asked for again", "[rails][recovery]"
 
 TEST_CASE("a link that is back says for how long it was lost, and why", "[rails][recovery]") {
     Recovery recovery({}, 1);
-    CHECK_FALSE(recovery.back(pair, 0));  // it had not been lost
-    recovery.lost(lost_link(), 5 * ms);
-    const auto was = recovery.back(pair, 105 * ms);
+    CHECK_FALSE(recovery.back(lost_pair, 0));  // it had not been lost
+    recovery.lost(lost_link(), 5 * recovery_ms);
+    const auto was = recovery.back(lost_pair, 105 * recovery_ms);
     REQUIRE(was);
-    CHECK(was->since == 5 * ms);
+    CHECK(was->since == 5 * recovery_ms);
     CHECK(was->cause == "pulled");
-    CHECK_FALSE(recovery.back(pair, 106 * ms));
+    CHECK_FALSE(recovery.back(lost_pair, 106 * recovery_ms));
     CHECK(recovery.of(3).empty());
     CHECK_FALSE(recovery.take_due(base::second, always));
-    recovery.failed(pair, false, 200 * ms);  // a try that came too late
+    recovery.failed(lost_pair, false, 200 * recovery_ms);  // a try that came too late
     CHECK_FALSE(recovery.take_due(base::second, always));
 }
 
@@ -103,13 +103,13 @@ TEST_CASE("a link that comes and goes is asked for as seldom as one that stays a
         recovery.lost(lost_link(), now);
         now = recovery.next_due();
         REQUIRE(recovery.take_due(now, always));
-        REQUIRE(recovery.back(pair, now));
-        now += ms;
+        REQUIRE(recovery.back(lost_pair, now));
+        now += recovery_ms;
     }
     CHECK(count < 30);
     now += 20 * base::second;  // it stays for once: all is forgiven
     recovery.lost(lost_link(), now);
-    CHECK(recovery.next_due() <= now + 63 * ms);
+    CHECK(recovery.next_due() <= now + 63 * recovery_ms);
 }
 
 TEST_CASE("links of a session that is over are forgotten; those that cannot be tried wait", "[rails][recovery]") {

@@ -9,7 +9,7 @@ using Finding = Silence::Finding;
 
 namespace {
 
-constexpr auto ms = base::millisecond;
+constexpr auto silence_ms = base::millisecond;
 
 /// A link that is looked at as the rail manager does, from the moment something is sent over it.
 struct Watched {
@@ -60,7 +60,7 @@ TEST_CASE("what stays unanswered though it was sent again is doubtful within 60 
     ++link.pulse.asked;
     CHECK(link.look() == Finding::waiting);
     CHECK(link.look() == Finding::doubtful);
-    CHECK(link.silence.silent() == 50 * ms);
+    CHECK(link.silence.silent() == 50 * silence_ms);
 }
 
 TEST_CASE("an acknowledgement that is held back raises no alarm", "[rails][silence]") {
@@ -84,16 +84,16 @@ TEST_CASE("what nobody sent again is lost only when its time is over", "[rails][
         CHECK(finding != Finding::doubtful);
         finding = link.look();
     }
-    CHECK(link.silence.silent() == 750 * ms);
+    CHECK(link.silence.silent() == 750 * silence_ms);
 }
 
 TEST_CASE("a process that did not look for long does not take that for silence", "[rails][silence]") {
     Watched link;
     ++link.pulse.asked;
     CHECK(link.look(60 * base::second) == Finding::overdue);
-    CHECK(link.silence.silent() == 40 * ms);
+    CHECK(link.silence.silent() == 40 * silence_ms);
     ++link.pulse.heard;
-    CHECK(link.look(ms) == Finding::waiting);
+    CHECK(link.look(silence_ms) == Finding::waiting);
     CHECK(link.silence.silent() == 0);
 }
 
