@@ -156,27 +156,3 @@ TEST_CASE("tcp: garbage ends its own connection at once", "[tcp][strangers]") {
     CHECK(t.requests.empty());
     CHECK(t.down == 0);
 }
-
-TEST_CASE("tcp: who has sent no frame cannot have bytes read for nothing", "[tcp][strangers]") {
-    Besieged t;
-    const auto guest = t.stranger();
-    say(guest, greeting_of(hello));
-    t.until([&] { return t.requests.size() == 1; });
-    std::array<std::byte, 64> header{};
-    Work put{.op = Op::put};
-    const auto size = tcp::write_header(header.data(), put, 1 << 30);
-    SECTION("before its first frame") {
-        say(guest, std::span(header).first(size));
-        t.until([&] { return t.down == 1; });
-    }
-    SECTION("behind one it is discarded, as the contract says") {
-        std::array<std::byte, 16> frame{};
-        const auto head = tcp::write_header(frame.data(), Work{}, 4);
-        say(guest, std::span(frame).first(head + 4));
-        say(guest, std::span(header).first(size));
-        say(guest, std::vector<std::byte>(100'000));
-        t.until([&] { return t.received == 1; });
-        for (int i = 0; i < 1000; ++i) t.look();
-        CHECK(t.down == 0);
-    }
-}

@@ -174,7 +174,6 @@ void Rail::greeted(Link& link, const Greeting& greeting) {
     }
     if (greeting.kind == GreetingKind::reply) {
         link.phase = LinkPhase::up;
-        link.spoken = true;
         events_.tell({.kind = EventKind::link_up, .link = link.id}, {}, body);
         link.setup.reset();
     } else {

@@ -64,7 +64,6 @@ struct Link {
     bool wants_write = false;
     std::uint16_t undone = 0;  // works accepted whose `done` has not been handed out
     bool complained = false;   // about puts to nowhere
-    bool spoken = false;       // it has sent a frame, or we chose to connect to it
     PartialWork partial;
     ReadState read;
     std::uint64_t last_received = 0;  // poll number

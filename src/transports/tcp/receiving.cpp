@@ -16,8 +16,6 @@ namespace {
 constexpr std::uint64_t epoll_period = 64;
 // A link that has not received for this many polls is no longer hot.
 constexpr std::uint64_t hot_polls = 4096;
-// What somebody who has not even sent a frame, and may know nothing that gives a right to anything, can have us read for nothing.
-constexpr std::uint32_t most_unspoken = 64 * 1024;
 }  // namespace
 
 std::size_t Rail::poll(std::span<Event> events) noexcept {
@@ -158,7 +156,6 @@ bool Rail::take_work(Link& link, Batch& batch) noexcept {
         begin_put(link, header);
         return true;
     }
-    link.spoken = true;
     batch.next(EventKind::received, link.id).data = bytes.subspan(header.size(), header.length);
     staging_at_ += header.length;
     return true;
@@ -166,10 +163,6 @@ bool Rail::take_work(Link& link, Batch& batch) noexcept {
 
 void Rail::begin_put(Link& link, const StreamHeader& header) {
     const auto place = regions_.find(header.key, header.offset, header.length, Access::remote_write);
-    if (!place && !link.spoken && header.length > most_unspoken) {
-        kill(link, "it put bytes to no open region before it sent anything");
-        return;
-    }
     auto& read = link.read;
     read.put_left = header.length;
     read.put_place = place && header.length > 0 ? place->data() : nullptr;
