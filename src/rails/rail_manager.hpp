@@ -378,7 +378,7 @@ private:
     base::Nanoseconds next_deadline_ = never;
     base::Nanoseconds next_watch_ = never;  // when links are looked at
     base::Nanoseconds next_turn_ = never;   // ... and idle ones, too
-    bool posts_need_polls_ = false;  // of any rail
+    bool posts_need_polls_ = false;         // of any rail
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
     std::vector<sched::Pace> paces_;  // by rail
