@@ -150,6 +150,7 @@ private:
     std::uint64_t bulk_left(std::uint32_t, std::uint8_t) override { return 0; }
     void on_put_denied(std::uint64_t) override { note("a put was denied that nobody made"); }
     void on_link_lost(std::uint32_t, std::uint32_t) override {}
+    void on_rail_news(const rails::RailNews&) override {}
     void on_peer_gone(std::uint32_t, ErrorCode code) override {
         note(fmt::format("the session ended as {}", to_string(code)));
     }
