@@ -16,7 +16,7 @@ namespace {
 constexpr base::Nanoseconds telling = 500 * base::millisecond;
 // After so many looks that brought nothing a process lets others have the processor.
 constexpr int patient_looks = 200;
-constexpr auto rest = std::chrono::microseconds(50);
+constexpr auto nap = std::chrono::microseconds(50);
 constexpr std::chrono::milliseconds grace(5'000);
 
 template <typename Decode>
@@ -173,7 +173,7 @@ void Soak::until(Holds holds) {
         if (any) watchdog_.ended();
         quiet = any || moved ? 0 : quiet + 1;
         if (watchdog_.barks()) hung();
-        if (quiet > patient_looks) std::this_thread::sleep_for(rest);
+        if (quiet > patient_looks) std::this_thread::sleep_for(nap);
     }
 }
 

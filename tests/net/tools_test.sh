@@ -33,7 +33,7 @@ for result in json.load(open(sys.argv[1]))["results"]:  # 70 messages are three 
 PYTHON
 
 echo "bandwidth: one way, both ways, shared buffers; odd windows and counts"
-listen bandwidth --keep --set connect.patience=200ms
+listen bandwidth --keep --set connect.patience=200ms recover.patience=200ms
 for options in "--window 64" "--window 1" "--window 3 --bidirectional" "--window 16 --buffers 2"; do
     # shellcheck disable=SC2086 # the options are words
     timeout 60 "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 --json $options >"$work/bandwidth"
@@ -75,7 +75,7 @@ kill "$listener"
 wait "$listener" 2>/dev/null || true
 
 echo "without --keep a client that dies ends the listener with an error"
-listen pingpong --set connect.patience=200ms
+listen pingpong --set connect.patience=200ms recover.patience=200ms
 timeout -s KILL 1 "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 100000000 >/dev/null 2>&1 || true
 status=0
 wait "$listener" || status=$?
