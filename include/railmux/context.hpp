@@ -190,7 +190,8 @@ public:
     /// arm() moves everything on as progress() does. False: something happened, or an operation has ended since the last
     /// arm(): look at what you wait for, and call it again. True: there is nothing to do, and the descriptor turns readable
     /// (POLLIN) when there is: something came, a time limit is over, another thread's call left something to do, or ended
-    /// an operation. Then, or after any other call of this thread that made it readable, call arm() again.
+    /// an operation. Then, or after any other call of this thread that made it readable, call arm() again. A call that looks
+    /// (test, probe, progress, a wait) takes arm() back: the descriptor is readable at once, so look for results before.
     /// event_fd throws Error(system) when the kernel gives no descriptor. One loop per context.
     [[nodiscard]] int event_fd();
     [[nodiscard]] bool arm();

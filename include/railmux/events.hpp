@@ -29,7 +29,8 @@ struct PeerEvent {
 };
 
 /// Called from within progress (wait, test, progress, ...), never from inside another call. They may call the context, start
-/// operations and set other callbacks; they must not wait for anything, and must not throw.
+/// operations and set other callbacks; they must not wait for anything, and must not throw. Whoever sets another one does not
+/// wait for a call of the former that is under way in another thread.
 using RailCallback = std::function<void(const RailEvent&)>;
 using PeerCallback = std::function<void(const PeerEvent&)>;
 

@@ -178,6 +178,7 @@ void JobClient::ask(std::uint32_t rank) {
 
 std::vector<JobClient::Value> JobClient::poll() {
     if (!lost()) connection_.pump();
+    if (lost()) connection_.socket.reset();  // or whoever sleeps would be woken by it for ever
     std::vector<Value> values;
     auto& inbox = connection_.channel.inbox();
     for (; !inbox.empty(); inbox.pop_front()) {

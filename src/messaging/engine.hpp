@@ -139,7 +139,9 @@ private:
     [[nodiscard]] base::Nanoseconds arm(progress::Sleeper& set) override;
     void slept() override { rails_.watched_until(now()); }
     [[nodiscard]] bool wants_look(base::Nanoseconds before) noexcept override;
-    [[nodiscard]] std::uint64_t ended() const noexcept override { return operations_.ended(); }
+    [[nodiscard]] std::uint64_t ended() const noexcept override {
+        return operations_.ended() + knocks_ + receiver_.unexpected() + target_.notified();
+    }
     [[nodiscard]] base::Nanoseconds answer_time() override { return rails_.answer_time(); }
 
     struct Lock : progress::Progress::Lock {
@@ -192,6 +194,7 @@ private:
     Origin origin_;
     Target target_;
     std::vector<std::uint32_t> knocked_;  // peers for accept()
+    std::uint64_t knocks_ = 0;            // so far
     struct Told {
         RailCallback rail_down;
         RailCallback rail_up;

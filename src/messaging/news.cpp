@@ -43,10 +43,10 @@ void Engine::tell_news() {
                               .peer = news.peer == rails::no_peer ? Peer() : Peer::from_index(news.peer),
                               .cause = news.cause,
                               .down = std::chrono::nanoseconds(news.down)};
-        progress_.outside([&] { callback(event); });
+        progress_.outside([&]() noexcept { callback(event); });
     }
     for (const auto& lost : std::exchange(peer_news_, {})) {
-        if (const auto callback = told_.peer_lost; callback) progress_.outside([&] { callback(lost); });
+        if (const auto callback = told_.peer_lost; callback) progress_.outside([&]() noexcept { callback(lost); });
     }
 }
 

@@ -79,6 +79,7 @@ void Target::await(std::uint32_t slot, std::uint64_t count, Operation& operation
 /// A notified put is in its place.
 void Target::note(Region& region) {
     ++region.notified;
+    ++notified_;
     std::erase_if(region.waiters, [&](const Waiter& waiter) {
         if (waiter.count > region.notified) return false;
         operations_.finish(*waiter.operation, {});

@@ -60,6 +60,9 @@ public:
     bool answer(base::Nanoseconds now);
     void peer_gone(std::uint32_t peer) noexcept;
 
+    /// Notified puts that came, so far.
+    [[nodiscard]] std::uint64_t notified() const noexcept { return notified_; }
+
 private:
     struct Waiter {
         std::uint64_t count = 0;
@@ -116,6 +119,7 @@ private:
     std::vector<Telling> tellings_;  // the first `told_` have results; the others keep their room
     std::size_t told_ = 0;
     std::vector<rails::BulkTarget::Key> keys_;  // scratch
+    std::uint64_t notified_ = 0;
 };
 
 }  // namespace railmux::messaging

@@ -115,6 +115,7 @@ bool Receiver::on_eager(std::uint32_t peer, std::span<const std::byte> body, bas
         std::memcpy(message.payload->data(), eager->payload.data(), eager->payload.size());
     }
     matcher_.add(message);
+    ++unexpected_;
     return true;
 }
 
@@ -136,6 +137,7 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
     message.bytes = rts->bytes;
     message.sender = rts->sender;
     matcher_.add(message);
+    ++unexpected_;
     return true;
 }
 

@@ -54,6 +54,9 @@ public:
 
     void peer_gone(std::uint32_t peer, ErrorCode code);
 
+    /// Messages that came before anybody wanted them, so far.
+    [[nodiscard]] std::uint64_t unexpected() const noexcept { return unexpected_; }
+
 private:
     void deliver(Operation& operation, Status status, std::span<const std::byte> payload);
     void answer_rts(Operation& operation, const Status& message, Handle sender, base::Nanoseconds now);
@@ -67,6 +70,7 @@ private:
     BulkIn& bulk_;
     Matcher matcher_;
     SlotTable<Arrived> arrived_;
+    std::uint64_t unexpected_ = 0;
 };
 
 }  // namespace railmux::messaging

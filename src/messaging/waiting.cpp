@@ -30,6 +30,7 @@ bool Engine::pass(base::Nanoseconds now) {
     if (target_.answer(now_)) rails_.flush(now_);
     if ((operations_.any_finished() || any_news()) && call_back()) {
         any = true;
+        now_ = now = this->now();  // callbacks may compute, and others may have been in meanwhile
         rails_.flush(now);
     }
     if (now >= next_membership_) any = poll_membership(now) || any;
@@ -48,7 +49,9 @@ bool Engine::poll_membership(base::Nanoseconds now) {
             continue;
         }
         const auto peer = rails_.learn(*address);
-        if (item.knocked) knocked_.push_back(peer);
+        if (!item.knocked) continue;
+        knocked_.push_back(peer);
+        ++knocks_;
     }
     return !news.empty();
 }
@@ -64,7 +67,7 @@ bool Engine::call_back() {
             continue;
         }
         auto called = operations_.next_finished();
-        progress_.outside([&] {
+        progress_.outside([&]() noexcept {
             called.done(called.status);
             called.done = nullptr;
         });

@@ -79,7 +79,7 @@ void Progress::help() {
         }
         const bool happened = subject_.look(true);
         report(Who::helper, true, happened);
-        if (!happened) sleep(Who::helper, *helper_set_, never);
+        if (!happened) static_cast<void>(sleep(Who::helper, *helper_set_, never));
         let_in();
     }
     mutex_.unlock();

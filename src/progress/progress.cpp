@@ -20,8 +20,9 @@ namespace {
 // A waiter without the turn spins so long for news before it sleeps: what it waits for comes by another thread, which looks
 // all the time or sleeps, too.
 constexpr base::Nanoseconds spin_for_turn = 20 * base::microsecond;
-// Whoever has nothing to be told earlier looks after itself so often.
-constexpr base::Nanoseconds longest_turn_wait = base::second;
+// Whoever has nothing to be told earlier looks after itself so often: what he waits for may come about without anything that
+// others are told of.
+constexpr base::Nanoseconds longest_turn_wait = 50 * base::millisecond;
 }  // namespace
 
 Progress::Progress(const Options& options, Subject& subject)
@@ -103,26 +104,29 @@ void Progress::wait_for_turn(base::Nanoseconds deadline) {
         while (news_.load(std::memory_order_relaxed) == seen && subject_.now() - begun < spin_for_turn) {
             std::this_thread::yield();
         }
-        mutex_.lock();
+        Reentry{*this}.lock();
     }
     if (news_.load(std::memory_order_relaxed) != seen) return;
     ++without_turn_;
-    turn_free_.wait_for(mutex_, std::chrono::nanoseconds(limit));
+    Reentry reentry{*this};
+    turn_free_.wait_for(reentry, std::chrono::nanoseconds(limit));
     --without_turn_;
 }
 
-void Progress::sleep(Who who, Sleeper& sleeper, base::Nanoseconds deadline) {
+/// True if a descriptor ended it.
+bool Progress::sleep(Who who, Sleeper& sleeper, base::Nanoseconds deadline) {
     const auto due = std::min(subject_.arm(sleeper), deadline);
     const auto limit = due - subject_.now();
-    if (limit <= 0) return;
+    if (limit <= 0) return false;
     turns_.sleep(who);
     due_[static_cast<std::size_t>(who)] = due;
     const bool locked = shared();
     if (locked) mutex_.unlock();
-    sleeper.sleep(limit);
-    if (locked) mutex_.lock();
+    const bool came = sleeper.sleep(limit);
+    if (locked) Reentry{*this}.lock();
     turns_.rise(who);
     subject_.slept();
+    return came;
 }
 
 // --- An application that sleeps by itself ----------------------------------------------------------------------------

@@ -46,7 +46,7 @@ public:
     virtual void slept() = 0;
     /// Whether something waits for a look before that time, which no descriptor tells.
     [[nodiscard]] virtual bool wants_look(base::Nanoseconds before) noexcept = 0;
-    /// Operations that ended so far.
+    /// Operations that ended so far, and whatever else an application may wait for.
     [[nodiscard]] virtual std::uint64_t ended() const noexcept = 0;
     /// How long an answer takes over the best link; 0 if there is none.
     [[nodiscard]] virtual base::Nanoseconds answer_time() = 0;
@@ -97,7 +97,7 @@ public:
     void outside(Call call) {
         if (!shared()) return call();
         mutex_.unlock();
-        const Relock relock{mutex_};
+        const Relock relock{{*this}};
         call();
     }
 
@@ -117,9 +117,19 @@ private:
     static constexpr std::uint8_t shared_flag = 1;  // the lock is one
     static constexpr std::uint8_t armed_flag = 2;   // the application may be asleep
 
+    /// The mutex for those who come back to it: they are among those that want in, for whom let_in pauses.
+    struct Reentry {
+        Progress& progress;
+        void lock() {
+            progress.entering_.fetch_add(1, std::memory_order_relaxed);
+            progress.mutex_.lock();
+            progress.entering_.fetch_sub(1, std::memory_order_relaxed);
+        }
+        void unlock() { progress.mutex_.unlock(); }
+    };
     struct Relock {
-        std::recursive_mutex& mutex;
-        ~Relock() { mutex.lock(); }
+        Reentry reentry;
+        ~Relock() { reentry.lock(); }
     };
     /// A waiter's stay, and its turn.
     struct Visit {
@@ -142,7 +152,7 @@ private:
     [[nodiscard]] base::Nanoseconds earliest_due() const noexcept;
     template <typename S>
     bool step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline);
-    void sleep(Who who, Sleeper& sleeper, base::Nanoseconds deadline);
+    bool sleep(Who who, Sleeper& sleeper, base::Nanoseconds deadline);
     [[nodiscard]] bool arm_locked();
 
     // The helper (helper.cpp)
@@ -167,7 +177,6 @@ private:
 
     Sleeper sleeper_;                    // of who has the turn
     std::unique_ptr<Sleeper> loop_set_;  // of the application, once it asked
-    bool loop_watches_ = false;          // rails, not only what others end
 
     std::recursive_mutex mutex_;
     std::condition_variable_any turn_free_;  // or something happened
@@ -211,7 +220,8 @@ bool Progress::until(S& subject, Over over, base::Nanoseconds deadline) {
     return true;
 }
 
-/// One look, and a sleep if there was nothing and the mode says so. True if anything happened.
+/// One look, and a sleep if there was nothing and the mode says so. True if anything happened, perhaps to what another waiter
+/// looks at himself.
 template <typename S>
 bool Progress::step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline) {
     // Reading the clock takes a tenth of a look at a socket, so a wait does it at every eighth only; what comes in makes the
@@ -229,8 +239,7 @@ bool Progress::step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds
         idle_since = std::min(idle_since, now);
         if (!spin_.over(now, idle_since, [&] { return subject.answer_time(); })) return false;
     }
-    sleep(Who::waiter, sleeper_, deadline);
-    return false;
+    return sleep(Who::waiter, sleeper_, deadline);
 }
 
 }  // namespace railmux::progress

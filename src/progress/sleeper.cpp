@@ -63,14 +63,16 @@ void Sleeper::forget_all() {
     while (!watched_.empty()) forget(watched_.back());
 }
 
-void Sleeper::sleep(base::Nanoseconds limit) {
+bool Sleeper::sleep(base::Nanoseconds limit) {
     const auto timeout = to_timespec(std::max<base::Nanoseconds>(limit, 0));
     epoll_event event{};
     const auto count = ::epoll_pwait2(epoll_.get(), &event, 1, &timeout, nullptr);
     if (count > 0 && event.data.fd == wake_.get()) {
         std::uint64_t signals = 0;
         [[maybe_unused]] const auto read = ::read(wake_.get(), &signals, sizeof signals);
+        return false;
     }
+    return count > 0;
 }
 
 void Sleeper::wake() noexcept {

@@ -26,8 +26,8 @@ public:
     void forget(int fd);
     void forget_all();
 
-    /// Until a watched descriptor is readable, wake() was called, or `limit` is over.
-    void sleep(base::Nanoseconds limit);
+    /// Until a watched descriptor is readable (true), wake() was called, or `limit` is over.
+    bool sleep(base::Nanoseconds limit);
     /// Ends the sleep under way, or the next one.
     void wake() noexcept;
 

@@ -9,7 +9,8 @@ namespace railmux::rails {
 void Connector::requested(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
     auto& local = *rails_[rail].rail;
     std::uint32_t peer = no_peer;
-    const auto verdict = judge(rail, event.data, peer, now);
+    auto verdict = judge(rail, event.data, peer, now);
+    if (verdict == Verdict::accepted && waits(rail, *parse_hello(event.data))) verdict = Verdict::duplicate;
     const auto reply = make_reply(rail, event.data, verdict, peer);
     Link& link = links_.add(rail, event.link);
     link.since = now;
@@ -36,25 +37,45 @@ void Connector::requested(std::uint32_t rail, const transports::Event& event, ba
     local.accept(event.link, reply);
 }
 
-/// Of what a process asks for between two rails only the newest waits for its proof: replays take no more than that. And of
-/// all together only so many: the oldest gives way.
-void Connector::drop_unproven(std::uint32_t rail, const Hello& hello, base::Nanoseconds now) {
-    std::size_t count = 0;
-    Link* oldest = nullptr;
+/// Calls `visit` for the links of this rail that others asked for and that wait for their proof.
+template <typename Visit>
+void Connector::for_each_unproven(std::uint32_t rail, Visit visit) {
     links_.for_each([&](Link& link) {
         if (link.rail != rail || (link.state != LinkState::accepting && link.state != LinkState::proving)) return;
-        const auto older = *parse_hello(link.setup->hello);
-        if (older.from.instance == hello.from.instance && older.rail == hello.rail) {
-            disconnect(link, now);
-            return;
-        }
-        ++count;
-        if (oldest == nullptr || link.since < oldest->since) oldest = &link;
+        visit(link, *parse_hello(link.setup->hello));
     });
-    if (count < most_unproven) return;
+}
+
+/// Whether a link waits for its proof that had this very hello: then one of the two is a replay.
+bool Connector::waits(std::uint32_t rail, const Hello& hello) {
+    bool found = false;
+    for_each_unproven(rail, [&](const Link&, const Hello& other) {
+        found = found || (other.from.instance == hello.from.instance && other.nonce == hello.nonce);
+    });
+    return found;
+}
+
+/// Of what a process asks for between two rails only a few, the newest, wait for their proof: replays take no more than that,
+/// and do not drive the true one out at once. And of all together only so many: the oldest gives way.
+void Connector::drop_unproven(std::uint32_t rail, const Hello& hello, base::Nanoseconds now) {
+    struct Group {
+        std::size_t count = 0;
+        Link* oldest = nullptr;
+        void add(Link& link) {
+            ++count;
+            if (oldest == nullptr || link.since < oldest->since) oldest = &link;
+        }
+    };
+    Group all, same;
+    for_each_unproven(rail, [&](Link& link, const Hello& other) {
+        all.add(link);
+        if (other.from.instance == hello.from.instance && other.rail == hello.rail) same.add(link);
+    });
+    if (same.count >= most_of_a_pair) return disconnect(*same.oldest, now);
+    if (all.count < most_unproven) return;
     said_of_strangers_.warning("rail {}: {} closed: {} others have said hello since, and it has not proved itself",
-                               rails_[rail].traits().name, oldest->label, count - 1);
-    disconnect(*oldest, now);
+                               rails_[rail].traits().name, all.oldest->label, all.count - 1);
+    disconnect(*all.oldest, now);
 }
 
 Verdict Connector::judge(std::uint32_t rail, std::span<const std::byte> bytes, std::uint32_t& peer,

@@ -157,7 +157,7 @@ bool RailManager::open_regions(std::uint32_t peer, std::span<std::byte> memory, 
     regions.clear();
     bool linked = false, open = false;
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-        if (!rails_[rail].up) continue;
+        if (!rails_[rail].up && !rails_[rail].traits().comes_back) continue;
         auto region = rails_[rail].rail->add_region(memory, transports::Access::remote_write);
         linked = linked || reaches(rail);
         if (region) {

@@ -106,6 +106,9 @@ private:
     void pair_done(std::uint32_t peer, base::Nanoseconds now);
     void give_up_pair(Link& link, base::Nanoseconds now);
 
+    template <typename Visit>
+    void for_each_unproven(std::uint32_t rail, Visit visit);
+    [[nodiscard]] bool waits(std::uint32_t rail, const Hello& hello);
     void drop_unproven(std::uint32_t rail, const Hello& hello, base::Nanoseconds now);
     [[nodiscard]] Verdict judge(std::uint32_t rail, std::span<const std::byte> bytes, std::uint32_t& peer,
                                 base::Nanoseconds now);
@@ -136,6 +139,8 @@ private:
     // Links of a rail that others asked for and that wait for their proof: as many as processes of a large job that all begin at
     // once, each of which is done within a round trip.
     static constexpr std::size_t most_unproven = 512;
+    // ... of one process between two rails.
+    static constexpr std::size_t most_of_a_pair = 4;
     // However patient we are with those that we connect to: nobody holds a link for longer without a proof.
     static constexpr base::Nanoseconds longest_proof = 4 * base::second;
     static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;

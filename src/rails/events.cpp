@@ -119,6 +119,7 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
     }
     if (header->type == FrameType::ack) {
         static_cast<void>(take_heard());  // in the order in which they came
+        if (link.state != LinkState::live) return;
         const bool credit = take_credit(*peers_[link.peer].talk, *header);
         if (!take_acks(link, *header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
         return;
@@ -311,7 +312,8 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
 }
 
 void RailManager::break_off(Link& link, std::string_view cause, base::Nanoseconds now) {
-    lose(link, cause, now);
+    if (link.state != LinkState::live) return;  // what one frame brings may be wrong in two ways
+    if (!peers_[link.peer].left && !link.leaving) lose(link, cause, now);
     rails_[link.rail].rail->disconnect(link.id);
     link_dropped(link, now);
     link.state = LinkState::closing;
@@ -321,6 +323,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     const auto peer = link.peer;
     const auto slot = link.slot;
     const auto rail = link.rail;
+    const bool was_live = link.was_live;
     if (link.state == LinkState::live) {
         if (!peers_[peer].left && !link.leaving) lose(link, event.text, now);
         link_dropped(link, now);
@@ -335,6 +338,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
         end_session(peer, known.epoch, ErrorCode::peer_left);
         return;
     }
+    if (!was_live) return;  // nothing went over it, and whoever asked for it may be anybody
     // An acknowledgement, or credit, may have died with the link, while what it was for came over another one.
     known.talk->owed = std::max(known.talk->owed, 1U);
     owe_ack(peer, *known.talk, now);

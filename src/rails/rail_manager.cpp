@@ -231,6 +231,7 @@ void RailManager::follow_session(std::uint32_t peer, std::uint64_t instance, std
 
 void RailManager::link_proven(Link& link, base::Nanoseconds now) {
     link.state = LinkState::live;
+    link.was_live = true;
     link.since = now;
     log_.debug("rail {}: link {} to {} up", rails_[link.rail].traits().name, link.label, peers_.name(link.peer));
     attach(link, now);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "transports/transport.hpp"
@@ -43,6 +44,12 @@ public:
     void unsettle(base::Nanoseconds now) noexcept {
         settled_ = false;
         looked_ = now;
+        fresh_ = true;
+    }
+    /// What is heard from now on is new: to be known already at the first look at what was settled until now.
+    void expect(const transports::Pulse& pulse) noexcept {
+        heard_ = pulse.heard;
+        fresh_ = false;
     }
     [[nodiscard]] Finding look(const transports::Pulse& pulse, const Limits& limits, base::Nanoseconds now) noexcept;
 
@@ -71,6 +78,7 @@ private:
     std::uint8_t rested_ = 0;
     std::uint8_t unanswered_ = 0;
     bool settled_ = true;
+    bool fresh_ = false;  // not looked at since it was settled: what was heard meanwhile is old
     bool repeated_ = false;
     bool overdue_ = false;  // found so once
 };
@@ -78,9 +86,11 @@ private:
 inline Silence::Finding Silence::look(const transports::Pulse& pulse, const Limits& limits,
                                       base::Nanoseconds now) noexcept {
     const auto elapsed = std::min(now - looked_, 2 * period);
+    // Nobody knows when what was heard came, if nobody looked for long: it shows that the link was there, not that it is.
+    const bool known_when = !std::exchange(fresh_, false) && now - looked_ <= 2 * period;
     looked_ = now;
     const bool heard = pulse.heard != heard_;
-    if (heard) heard_at_ = now;
+    if (heard && known_when) heard_at_ = now;
     heard_ = pulse.heard;
     if (heard || !pulse.outstanding) {
         silent_ = 0;

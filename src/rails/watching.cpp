@@ -26,6 +26,7 @@ void RailManager::watch_links(base::Nanoseconds now) {
     const bool turn = now >= next_turn_;
     base::Nanoseconds live = 0;
     auto next = never;
+    next_watch_ = never;  // what is sent meanwhile sets it
     links_.for_each([&](Link& link) {
         if (link.state != LinkState::live || !rails_[link.rail].traits().keepalive) return;
         ++live;
@@ -33,14 +34,15 @@ void RailManager::watch_links(base::Nanoseconds now) {
         if (!link.silence.settled()) next = std::min(next, now + watch_link(link, now));
     });
     if (turn) next_turn_ = live == 0 ? never : now + std::max(options_.keepalive, live * keepalive_gap);
-    next_watch_ = std::min(next, next_turn_);
+    next_watch_ = std::min({next_watch_, next, next_turn_});
     schedule(next_watch_);
 }
 
 /// A link that nothing was sent over for a while.
 void RailManager::keep_alive(Link& link, base::Nanoseconds now) {
     const auto& talk = *peers_[link.peer].talk;
-    if (peers_[link.peer].left || link.queued_bytes > 0) return;  // what waits there will tell
+    if (peers_[link.peer].left) return;
+    if (link.queued_bytes > 0) return unsettle(link, now);  // what waits there will tell
     const auto pulse = rails_[link.rail].rail->pulse(link.id);
     const auto received = pulse.known ? pulse.received : peers_[link.peer].traffic[link.rail].received_frames;
     if (link.silence.wants_keepalive(received)) enqueue(link, ack_frame(talk), now);
@@ -50,6 +52,8 @@ void RailManager::keep_alive(Link& link, base::Nanoseconds now) {
 base::Nanoseconds RailManager::watch_link(Link& link, base::Nanoseconds now) {
     using Finding = Silence::Finding;
     const auto pulse = rails_[link.rail].rail->pulse(link.id);
+    // What was not posted yet, or refused, is not outstanding, but will be: it is no time to stop looking.
+    if (!pulse.outstanding && !link.outbox.empty()) return Silence::period;
     const auto& talk = *peers_[link.peer].talk;
     const auto& cost = talk.costs[link.place];
     // The model may be a guess: what messages took counts, too.
@@ -71,7 +75,9 @@ base::Nanoseconds RailManager::watch_link(Link& link, base::Nanoseconds now) {
         for (const auto slot : talk.links) {
             Link& other = links_.at(slot);
             const bool idle = other.silence.settled() && rails_[other.rail].traits().keepalive;
-            if ((&other == &link || idle) && other.outbox.empty()) enqueue(other, ack_frame(talk), now);
+            if ((&other != &link && !idle) || !other.outbox.empty()) continue;
+            enqueue(other, ack_frame(talk), now);
+            if (idle) other.silence.expect(rails_[other.rail].rail->pulse(other.id));
         }
     }
     return link.silence.silent() > 0 ? Silence::short_period : Silence::period;

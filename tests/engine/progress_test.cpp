@@ -29,11 +29,12 @@ bool readable(int descriptor, std::chrono::milliseconds limit) {
 template <typename Over>
 [[nodiscard]] bool sleep_in_loop(Context& context, Over over, std::uint64_t* sleeps = nullptr) {
     const int descriptor = context.event_fd();
+    if (over()) return true;
     for (;;) {
         while (!context.arm()) {
             if (over()) return true;
         }
-        if (over()) return true;
+        // What is asked of the context now might undo arm(), and nobody would sleep.
         if (sleeps != nullptr) ++*sleeps;
         if (!readable(descriptor, 10s)) return false;
     }
