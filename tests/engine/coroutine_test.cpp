@@ -52,7 +52,7 @@ Task answer(Context& context, Peer other, Tag tag, Tally& tally) {
     ++tally.through;
 }
 
-Task copy(Context& context, Peer there, const RemotePlace& place, Tally& tally) {
+Task copy(Context& context, Peer there, RemotePlace place, Tally& tally) {
     const auto data = pattern(20'000);
     std::vector<std::byte> back(data.size());
     const auto put = co_await async_put(context, there, place, data);
