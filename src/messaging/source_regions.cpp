@@ -11,10 +11,11 @@ std::uint64_t SourceRegions::covering(rails::RailManager& rails, std::uint32_t r
     const auto end = std::min<std::uint64_t>(begin + chunk, piece.size);
     bytes = std::min(bytes, end - offset);
     const std::span memory(piece.data + begin, end - begin);
-    const auto known = std::ranges::find_if(entries_, [&](const Entry& entry) {
+    // The newest are wanted again.
+    const auto known = std::find_if(entries_.rbegin(), entries_.rend(), [&](const Entry& entry) {
         return entry.rail == rail && entry.memory.data() == memory.data() && entry.memory.size() == memory.size();
     });
-    if (known != entries_.end()) return known->region.local;
+    if (known != entries_.rend()) return known->region.local;
     const auto region = rails.open_source(rail, memory);
     entries_.push_back({rail, memory, region.has_value(), region.value_or(transports::Region{})});
     return entries_.back().region.local;

@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <span>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/fastest.hpp"
 #include "base/host.hpp"
 #include "transports/shm/other_process.hpp"
 
@@ -16,18 +15,7 @@ namespace {
 
 constexpr std::size_t large = 64 * 1024;
 constexpr std::size_t small = 64;
-constexpr int rounds = 8;  // the fastest counts: whatever else happens only adds to it
-
-template <typename Step>
-double fastest_ns(Step step) {
-    auto best = std::numeric_limits<base::Nanoseconds>::max();
-    for (int i = 0; i < rounds; ++i) {
-        const auto begun = base::now_ns();
-        step();
-        best = std::min(best, base::now_ns() - begun);
-    }
-    return static_cast<double>(std::max<base::Nanoseconds>(best, 1));
-}
+constexpr int rounds = 8;
 
 }  // namespace
 
@@ -38,10 +26,10 @@ Costs measure_costs() {
     const auto address = reinterpret_cast<std::uintptr_t>(from.data());
     bool good = true;
     const auto fetch = [&](std::size_t bytes) {
-        return fastest_ns([&] { good = self.read(address, std::span(to).first(bytes)) && good; });
+        return base::fastest_ns(rounds, [&] { good = self.read(address, std::span(to).first(bytes)) && good; });
     };
     Costs costs;
-    costs.copy_per_byte = fastest_ns([&] { std::memcpy(to.data(), from.data(), large); }) / large;
+    costs.copy_per_byte = base::fastest_ns(rounds, [&] { std::memcpy(to.data(), from.data(), large); }) / large;
     costs.fetch = fetch(small);
     costs.fetch_per_byte = std::max(fetch(large) - costs.fetch, 0.0) / large;
     costs.can_fetch = good;

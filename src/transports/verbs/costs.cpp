@@ -3,10 +3,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <limits>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "base/fastest.hpp"
 #include "transports/transport.hpp"
 
 namespace railmux::transports::verbs {
@@ -15,18 +14,7 @@ namespace {
 
 constexpr std::size_t small = 4096;
 constexpr std::size_t large = 256 * 1024;
-constexpr int rounds = 4;  // the fastest counts: whatever else happens only adds to it
-
-template <typename Step>
-double fastest_ns(Step step) {
-    auto best = std::numeric_limits<base::Nanoseconds>::max();
-    for (int i = 0; i < rounds; ++i) {
-        const auto begun = base::now_ns();
-        step();
-        best = std::min(best, base::now_ns() - begun);
-    }
-    return static_cast<double>(std::max<base::Nanoseconds>(best, 1));
-}
+constexpr int rounds = 4;
 
 }  // namespace
 
@@ -35,12 +23,12 @@ Costs measure_costs(ibv_pd* domain) {
     std::vector<std::byte> to(large);
     Costs costs{.can_register = true};
     const auto registering = [&](std::size_t bytes) {
-        return fastest_ns([&] {
+        return base::fastest_ns(rounds, [&] {
             const auto region = register_memory(domain, from.data(), bytes, 0);
             costs.can_register = costs.can_register && region != nullptr;
         });
     };
-    costs.copying_per_byte = fastest_ns([&] { std::memcpy(to.data(), from.data(), large); }) / large;
+    costs.copying_per_byte = base::fastest_ns(rounds, [&] { std::memcpy(to.data(), from.data(), large); }) / large;
     const auto least = registering(small);
     costs.registering_per_byte = std::max(registering(large) - least, 0.0) / (large - small);
     costs.registering = std::max(least - costs.registering_per_byte * small, 0.0);
