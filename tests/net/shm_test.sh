@@ -25,7 +25,7 @@ for bulk in fetch copy; do
 done
 
 echo "killed under load: the other learns at once, and nothing stays behind"
-export RAILMUX_RAILS=shm:node RAILMUX_CONNECT_PATIENCE=200ms
+export RAILMUX_RAILS=shm:node RAILMUX_CONNECT_PATIENCE=200ms RAILMUX_RECOVER_PATIENCE=200ms
 listen pingpong
 timeout 60 "$railmux" pingpong --sizes 8 --iterations 100000000 --connect "localhost:$port" >"$work/other" 2>&1 &
 other=$!
