@@ -20,7 +20,6 @@ constexpr base::Nanoseconds tick = 50 * base::millisecond;           // fine eno
 
 Server::Server(std::string key, base::Logger& log)
     : key_(std::move(key)),
-      log_(log),
       told_(log),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {

@@ -67,7 +67,6 @@ private:
     void tell(std::string_view text) { told_.warning("start-up: {}", text); }
 
     std::string key_;
-    base::Logger& log_;
     base::LogLimit told_;
     base::FileDescriptor epoll_;
     base::FileDescriptor timer_;  // ticks while there are strangers, so that sleepers see their time end

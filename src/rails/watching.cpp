@@ -9,6 +9,8 @@ namespace {
 // Of all links of a process together at most one keepalive in this time: with a thousand of them looking after them takes a
 // thousandth of a core, and a silent one is noticed after 5 s.
 constexpr base::Nanoseconds keepalive_gap = 5 * base::millisecond;
+// Kernels hold an acknowledgement back for 40 ms: sooner there is no use in looking for that of a keepalive.
+constexpr base::Nanoseconds keepalive_answered = 60 * base::millisecond;
 }  // namespace
 
 /// Something is sent over a link that nobody looks at now.
@@ -30,7 +32,13 @@ void RailManager::watch_links(base::Nanoseconds now) {
     links_.for_each([&](Link& link) {
         if (link.state != LinkState::live || !rails_[link.rail].traits().keepalive) return;
         ++live;
-        if (link.silence.settled() && turn) keep_alive(link, now);
+        if (link.silence.settled() && turn) {
+            const auto due = next_watch_;
+            keep_alive(link, now);
+            next_watch_ = due;
+            if (!link.silence.settled()) next = std::min(next, now + keepalive_answered);
+            return;
+        }
         if (!link.silence.settled()) next = std::min(next, now + watch_link(link, now));
     });
     if (turn) next_turn_ = live == 0 ? never : now + std::max(options_.keepalive, live * keepalive_gap);
