@@ -267,6 +267,8 @@ void Connector::came_up(Link& link, std::span<const std::byte> reply, base::Nano
         return;
     }
     std::copy(reply.begin(), reply.end(), link.setup->reply.begin());
+    // Another rail of the peer has that address now: this is a link, but not the one that was asked for.
+    if (link.retried && parsed->rail != link.remote_rail) host_.pair_failed(link, {}, false, now);
     link.remote_rail = parsed->rail;
     const auto peer = link.peer;
     if (redundant(link)) {

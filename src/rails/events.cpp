@@ -44,7 +44,8 @@ bool RailManager::poll(base::Nanoseconds now) {
         connect_waiting(now);
         recover(now);
         watch_links(now);
-        schedule(connector_.expire(now));  // of what has just begun, too
+        schedule(
+            connector_.expire(looked_));  // of what has just begun, too; an answer that nobody looked for is no silence
         schedule(assessor_.next_step());
         if (node_.take_damage()) report_damage();
         any = true;  // operations may have failed: whoever is about to sleep must look again
@@ -99,7 +100,7 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
             break;
         default: break;  // notified: puts are closed by frames; nobody asks for notifications
     }
-    schedule(connector_.expire(now));
+    schedule(connector_.expire(looked_));
 }
 
 void RailManager::on_received(Link& link, const transports::Event& event, base::Nanoseconds now) {

@@ -242,6 +242,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     const auto peer = link.peer;
     auto& talk = talk_to(peer);
     const auto speed = rails_[link.rail].traits().speed_bps;
+    if (talk.links.empty()) recovery_.connected(peer, now);
     std::size_t place = 0;
     while (place < talk.links.size() && talk.candidates[place].speed_bps >= speed) ++place;
     const auto at = static_cast<std::ptrdiff_t>(place);
@@ -262,6 +263,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     reroute(peer, no_link, now);
     feed_bulk(link, now);
     if (!incomplete_.empty()) schedule(now);
+    schedule(recovery_.next_due());
     upper_.on_sendable(peer);
 }
 

@@ -85,7 +85,7 @@ void RailManager::recover(base::Nanoseconds now) {
     const auto may = [&](std::uint32_t peer, std::uint32_t rail) { return rails_[rail].up && connected(peer); };
     while (const auto due = recovery_.take_due(now, may)) {
         const auto& [peer, rail, remote_rail] = due->pair;
-        if (!connector_.retry(peer, rail, remote_rail, due->limit, now)) recovery_.failed(due->pair, false, now);
+        if (!connector_.retry(peer, rail, remote_rail, due->limit, now)) recovery_.failed(due->pair, now);
     }
     schedule(recovery_.next_due());
 }
@@ -96,7 +96,7 @@ void RailManager::pair_failed(const Link& link, std::string_view cause, bool hop
         recovery_.missed(
             {.pair = pair, .label = link.label, .cause = std::string(cause), .ours = true, .limit = longest_try}, now);
     }
-    recovery_.failed(pair, hopeless, now);
+    recovery_.failed(pair, now);
     schedule(recovery_.next_due());
 }
 

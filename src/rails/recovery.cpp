@@ -49,22 +49,28 @@ std::optional<Recovery::Lost> Recovery::back(const Pair& pair, base::Nanoseconds
     return *lost;
 }
 
-void Recovery::failed(const Pair& pair, bool hopeless, base::Nanoseconds now) {
+void Recovery::failed(const Pair& pair, base::Nanoseconds now) {
     Lost* lost = find(pair);
     if (lost == nullptr || lost->up) return;
     lost->trying = lost->once = false;
-    lost->hopeless = lost->hopeless || hopeless;
-    const bool soon = !lost->missed && now - lost->since < rare_after;
-    lost->back_off = std::min(lost->back_off * 2, soon ? options_.longest : options_.longest * rarer);
+    const bool early = now - lost->since < rare_after;
+    const int times = lost->missed ? (early ? rarer : rarest) : (early ? 1 : rarer);
+    lost->back_off = std::min(lost->back_off * 2, options_.longest * times);
     lost->next = now + jittered(lost->back_off);
 }
 
 void Recovery::rail_up(std::uint32_t rail, base::Nanoseconds now) {
     for (auto& lost : all_) {
-        if (lost.pair.rail != rail || lost.up || lost.hopeless) continue;
+        if (lost.pair.rail != rail || lost.up) continue;
         lost.once = true;
         lost.next = now;
         lost.back_off = options_.first;
+    }
+}
+
+void Recovery::connected(std::uint32_t peer, base::Nanoseconds now) {
+    for (auto& lost : all_) {
+        if (lost.pair.peer == peer && lost.next == never) lost.next = now + jittered(options_.first);
     }
 }
 
@@ -73,7 +79,7 @@ void Recovery::forget(std::uint32_t peer) {
 }
 
 base::Nanoseconds Recovery::next_due() const noexcept {
-    auto next = base::Nanoseconds{1} << 62;
+    auto next = never;
     for (const auto& lost : all_) {
         if (waits(lost)) next = std::min(next, lost.next);
     }

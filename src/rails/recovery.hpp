@@ -25,9 +25,12 @@ public:
         base::Nanoseconds first = 50 * base::millisecond;     // until the first try
         base::Nanoseconds longest = 500 * base::millisecond;  // between two tries; ten times that after `rare_after`
     };
+    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
     /// Whoever is away for half a minute is seldom back within the next second.
     static constexpr base::Nanoseconds rare_after = 30 * base::second;
     static constexpr int rarer = 10;
+    /// A pair that has never been up for so long is most likely none: in the end it is tried this much less often.
+    static constexpr int rarest = 120;
     /// Lost again within so long a link has not really been back.
     static constexpr base::Nanoseconds steady = 10 * base::second;
 
@@ -46,12 +49,11 @@ public:
         base::Nanoseconds since = 0;  // when it was lost
 
         // Kept by Recovery.
-        bool missed = false;    // it has never been up
-        bool up = false;        // it is back; kept in case it goes again
-        bool trying = false;    // a try is under way
-        bool once = false;      // this side asks, too, this time
-        bool hopeless = false;  // refused for a reason that waiting does not change
-        base::Nanoseconds next = 0;
+        bool missed = false;         // it has never been up
+        bool up = false;             // it is back; kept in case it goes again
+        bool trying = false;         // a try is under way
+        bool once = false;           // this side asks, too, this time
+        base::Nanoseconds next = 0;  // never: when there is a way to the peer again
         base::Nanoseconds back_off = 0;
         base::Nanoseconds up_since = 0;
     };
@@ -64,15 +66,17 @@ public:
     void missed(Lost link, base::Nanoseconds now);
     /// There is a link between these two rails: what it was, if it had been lost.
     [[nodiscard]] std::optional<Lost> back(const Pair& pair, base::Nanoseconds now);
-    /// A try came to nothing; `hopeless` where others would not fare better.
-    void failed(const Pair& pair, bool hopeless, base::Nanoseconds now);
+    /// A try came to nothing.
+    void failed(const Pair& pair, base::Nanoseconds now);
     /// The rail works again: whatever was lost on it is tried at once, by this side, too.
     void rail_up(std::uint32_t rail, base::Nanoseconds now);
+    /// There is a link to the peer again, after there was none: what waited for that may be tried.
+    void connected(std::uint32_t peer, base::Nanoseconds now);
     /// The session with the peer is over, or it said goodbye.
     void forget(std::uint32_t peer);
 
-    /// The next link to be tried now, which counts as being tried from then on; nothing when there is none. `may(peer, rail)` says
-    /// whether it makes sense.
+    /// The next link to be tried now, which counts as being tried from then on; nothing when there is none. One that makes no
+    /// sense, by `may(peer, rail)`, waits for rail_up or connected.
     template <typename May>
     [[nodiscard]] std::optional<Lost> take_due(base::Nanoseconds now, May may);
     /// When take_due may have something; far away if nothing is lost.
@@ -85,7 +89,7 @@ private:
     [[nodiscard]] Lost* find(const Pair& pair) noexcept;
     [[nodiscard]] base::Nanoseconds jittered(base::Nanoseconds time);
     [[nodiscard]] static bool waits(const Lost& lost) noexcept {
-        return (lost.ours || lost.once) && !lost.up && !lost.trying && !lost.hopeless;
+        return (lost.ours || lost.once) && !lost.up && !lost.trying;
     }
 
     Options options_;
@@ -98,7 +102,7 @@ std::optional<Recovery::Lost> Recovery::take_due(base::Nanoseconds now, May may)
     for (auto& lost : all_) {
         if (!waits(lost) || lost.next > now) continue;
         if (!may(lost.pair.peer, lost.pair.rail)) {
-            lost.next = now + jittered(options_.longest);
+            lost.next = never;
             continue;
         }
         lost.trying = true;

@@ -32,7 +32,7 @@ std::vector<base::Nanoseconds> tries(Recovery& recovery, base::Nanoseconds end) 
         REQUIRE(recovery.take_due(now, always));
         REQUIRE_FALSE(recovery.take_due(now, always));
         times.push_back(now);
-        recovery.failed(lost_pair, false, now);
+        recovery.failed(lost_pair, now);
     }
     return times;
 }
@@ -65,19 +65,19 @@ TEST_CASE("only one side asks, unless its interface has come back", "[rails][rec
     recovery.rail_up(1, 60 * base::second);
     CHECK(recovery.next_due() == 60 * base::second);
     REQUIRE(recovery.take_due(60 * base::second, always));
-    recovery.failed(lost_pair, false, 61 * base::second);
+    recovery.failed(lost_pair, 61 * base::second);
     CHECK_FALSE(recovery.take_due(90 * base::second, always));  // once
 }
 
-TEST_CASE("what is refused for good is not asked for again", "[rails][recovery]") {
+TEST_CASE("a pair that was never up is tried ever less often, in the end once in a minute", "[rails][recovery]") {
     Recovery recovery({}, 1);
-    recovery.lost(lost_link(), 0);
-    REQUIRE(recovery.take_due(base::second, always));
-    recovery.failed(lost_pair, true, base::second);
-    CHECK_FALSE(recovery.take_due(base::second * 1000, always));
-    recovery.rail_up(1, base::second * 1000);
-    CHECK_FALSE(recovery.take_due(base::second * 1000, always));
-    CHECK(recovery.of(3).size() == 1);
+    recovery.missed(lost_link(), 0);
+    const auto times = tries(recovery, 600 * base::second);
+    CHECK(times.front() >= 3 * base::second);
+    CHECK(times.size() < 24);
+    CHECK(times[times.size() - 1] - times[times.size() - 2] >= 45 * base::second);
+    CHECK(times[times.size() - 1] - times[times.size() - 2] <= 75 * base::second);
+    CHECK(recovery.of(3).empty());  // it was not lost
 }
 
 TEST_CASE("a link that is back says for how long it was lost, and why", "[rails][recovery]") {
@@ -91,7 +91,7 @@ TEST_CASE("a link that is back says for how long it was lost, and why", "[rails]
     CHECK_FALSE(recovery.back(lost_pair, 106 * recovery_ms));
     CHECK(recovery.of(3).empty());
     CHECK_FALSE(recovery.take_due(base::second, always));
-    recovery.failed(lost_pair, false, 200 * recovery_ms);  // a try that came too late
+    recovery.failed(lost_pair, 200 * recovery_ms);  // a try that came too late
     CHECK_FALSE(recovery.take_due(base::second, always));
 }
 
@@ -112,12 +112,28 @@ TEST_CASE("a link that comes and goes is asked for as seldom as one that stays a
     CHECK(recovery.next_due() <= now + 63 * recovery_ms);
 }
 
-TEST_CASE("links of a session that is over are forgotten; those that cannot be tried wait", "[rails][recovery]") {
+TEST_CASE("what cannot be tried wakes nobody until that changes", "[rails][recovery]") {
     Recovery recovery({}, 1);
     recovery.lost(lost_link(), 0);
     CHECK_FALSE(recovery.take_due(base::second, never));
-    CHECK(recovery.next_due() > base::second);
-    CHECK(recovery.take_due(2 * base::second, always));
+    CHECK(recovery.next_due() == Recovery::never);
+    SECTION("the peer is found again") {
+        recovery.connected(2, 2 * base::second);
+        CHECK(recovery.next_due() == Recovery::never);
+        recovery.connected(3, 2 * base::second);
+        CHECK(recovery.next_due() > 2 * base::second);
+        CHECK(recovery.next_due() < 2 * base::second + 63 * recovery_ms);
+    }
+    SECTION("the rail is up again") {
+        recovery.rail_up(1, 2 * base::second);
+        CHECK(recovery.next_due() == 2 * base::second);
+    }
+    CHECK(recovery.take_due(3 * base::second, always));
+}
+
+TEST_CASE("links of a session that is over are forgotten", "[rails][recovery]") {
+    Recovery recovery({}, 1);
+    recovery.lost(lost_link(), 0);
     recovery.forget(3);
     CHECK(recovery.of(3).empty());
     CHECK(recovery.next_due() > 1000 * base::second);
