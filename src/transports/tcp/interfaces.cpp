@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -121,6 +122,34 @@ void add_address(std::map<int, RawLink>& links, const nlmsghdr& message) {
     link->second.interface.addresses.push_back(address);
 }
 
+/// All interfaces with their addresses; nothing, with errno, when the kernel did not tell all of them.
+std::optional<std::map<int, RawLink>> ask_for_links() {
+    Netlink netlink;
+    std::map<int, RawLink> links;
+    Request link_request(RTM_GETLINK);
+    const auto take_link = [&](const nlmsghdr& message) {
+        if (message.nlmsg_type != RTM_NEWLINK) return;
+        auto link = parse_link(message);
+        links[link.interface.index] = std::move(link);
+    };
+    if (!netlink.ask(link_request.header, take_link)) return std::nullopt;
+    Request address_request(RTM_GETADDR);
+    const auto take_address = [&](const nlmsghdr& message) {
+        if (message.nlmsg_type == RTM_NEWADDR) add_address(links, message);
+    };
+    if (!netlink.ask(address_request.header, take_address)) return std::nullopt;
+    return links;
+}
+
+std::map<int, RawLink> list_links() {
+    constexpr int most = 20;  // where interfaces come and go all the time
+    for (int i = 0; i < most; ++i) {
+        if (auto links = ask_for_links(); links) return std::move(*links);
+        if (errno != EAGAIN) break;
+    }
+    throw Error(ErrorCode::system, std::string("the kernel does not list its interfaces: ") + std::strerror(errno));
+}
+
 }  // namespace
 
 bool Interface::has(const base::IpAddress& address) const {
@@ -144,21 +173,10 @@ std::string Interface::obstacle() const {
 }
 
 std::vector<Interface> list_interfaces() {
-    Netlink netlink;
-    std::map<int, RawLink> links;
-    Request link_request(RTM_GETLINK);
-    netlink.ask(link_request.header, [&](const nlmsghdr& message) {
-        if (message.nlmsg_type != RTM_NEWLINK) return;
-        auto link = parse_link(message);
-        links[link.interface.index] = std::move(link);
-    });
-    Request address_request(RTM_GETADDR);
-    netlink.ask(address_request.header, [&](const nlmsghdr& message) {
-        if (message.nlmsg_type == RTM_NEWADDR) add_address(links, message);
-    });
+    const auto links = list_links();
     std::vector<Interface> interfaces;
     const base::FileDescriptor socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    for (auto& [index, link] : links) {
+    for (const auto& [index, link] : links) {
         auto interface = link.interface;
         if (const auto master = links.find(link.master); link.master != 0 && master != links.end()) {
             interface.master = master->second.interface.name;

@@ -14,18 +14,21 @@ namespace railmux::transports::tcp {
 
 namespace {
 
-/// Each message in `bytes`; false at the end of a dump or at an error message with a code.
-bool walk(std::span<const std::byte> bytes, const Netlink::Handler& handler, bool& failed) {
+/// What is wrong with an answer: an errno; 0 if nothing is.
+using Failure = int;
+
+/// Each message in `bytes`; false at the end of a dump or at an error message.
+bool walk(std::span<const std::byte> bytes, const Netlink::Handler& handler, Failure& failure) {
     while (bytes.size() >= sizeof(nlmsghdr)) {
         nlmsghdr header;
         std::memcpy(&header, bytes.data(), sizeof header);
         if (header.nlmsg_len < sizeof header || header.nlmsg_len > bytes.size()) return false;
+        if ((header.nlmsg_flags & NLM_F_DUMP_INTR) != 0) failure = EAGAIN;  // changed meanwhile: some may be missing
         if (header.nlmsg_type == NLMSG_DONE) return false;
         if (header.nlmsg_type == NLMSG_ERROR) {
             int code = 0;
             std::memcpy(&code, bytes.data() + NLMSG_HDRLEN, sizeof code);
-            errno = -code;
-            failed = code != 0;
+            if (code != 0) failure = -code;
             return false;
         }
         handler(*reinterpret_cast<const nlmsghdr*>(bytes.data()));
@@ -50,18 +53,20 @@ bool Netlink::ask(nlmsghdr& request, const Handler& handler) {
     request.nlmsg_flags = static_cast<std::uint16_t>(request.nlmsg_flags | NLM_F_REQUEST);
     if (::send(socket_.get(), &request, request.nlmsg_len, 0) < 0) return false;
     alignas(nlmsghdr) std::array<std::byte, 32 * 1024> buffer;
-    bool failed = false;
+    Failure failure = 0;
     while (true) {
         const auto got = ::recv(socket_.get(), buffer.data(), buffer.size(), 0);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) return false;
-        if (!walk(std::span(buffer).first(static_cast<std::size_t>(got)), handler, failed)) return !failed;
+        if (walk(std::span(buffer).first(static_cast<std::size_t>(got)), handler, failure)) continue;
+        errno = failure;
+        return failure == 0;
     }
 }
 
 bool Netlink::news(const Handler& handler) {
     alignas(nlmsghdr) std::array<std::byte, 8 * 1024> buffer;
-    bool failed = false;
+    Failure ignored = 0;
     bool complete = true;
     while (true) {
         const auto got = ::recv(socket_.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -70,7 +75,7 @@ bool Netlink::news(const Handler& handler) {
             continue;
         }
         if (got <= 0) return complete;
-        walk(std::span(buffer).first(static_cast<std::size_t>(got)), handler, failed);
+        walk(std::span(buffer).first(static_cast<std::size_t>(got)), handler, ignored);
     }
 }
 

@@ -132,6 +132,7 @@ private:
     base::FileDescriptor epoll_;
     base::FileDescriptor timer_;  // wakes sleepers when the time of a stranger is over
     std::optional<Netlink> netlink_;
+    bool look_owed_ = false;  // it told something of the interface that was not looked at yet
     bool down_ = false;
     bool merged_ = false;  // down for good: its interface is another rail's
 

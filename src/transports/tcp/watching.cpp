@@ -47,13 +47,15 @@ void Rail::read_netlink() {
             link ? body_of<ifinfomsg>(message)->ifi_index : static_cast<int>(body_of<ifaddrmsg>(message)->ifa_index);
         ours = ours || index == interface_index_ || down_;  // what is made anew has another index
     });
-    if (merged_ || (complete && !ours)) return;
+    look_owed_ = look_owed_ || !complete || ours;
+    if (merged_ || !look_owed_) return;
     std::vector<Interface> interfaces;
     try {
         interfaces = list_interfaces();
     } catch (const Error&) {
-        return;  // out of descriptors, most likely: no news of the interface
+        return;  // out of descriptors, or they change all the time: with the next news
     }
+    look_owed_ = false;
     const auto by_name = std::ranges::find(interfaces, interface_, &Interface::name);
     const auto by_index = std::ranges::find(interfaces, interface_index_, &Interface::index);
     const auto found = by_index != interfaces.end() ? by_index : by_name;
