@@ -171,8 +171,10 @@ private:
     bool call_back();
     template <typename Over>
     bool progress_until(Over over, base::Nanoseconds deadline) {
+        refuse_in_callback("a wait");
         return progress_.until(*this, std::move(over), deadline);
     }
+    void refuse_in_callback(std::string_view what) const;
     Status wait_locked(Request& request);
     [[nodiscard]] Status take(Request& request);
     [[nodiscard]] bool everything_sent();

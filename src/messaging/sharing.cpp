@@ -27,7 +27,7 @@ double Engine::flood(std::span<const std::uint32_t> links, const std::string& na
     const auto over = [&] {
         const auto done = rails_.flooded();
         if (options.progress && (done >= 1 || now_ >= next_report)) {
-            options.progress(names, done);
+            progress_.outside([&] { options.progress(names, done); });
             next_report = now_ + between_reports;
         }
         return done >= 1;

@@ -104,12 +104,17 @@ bool Engine::wants_look(base::Nanoseconds before) noexcept {
     return deferred_ || operations_.any_finished() || any_news() || rails_.wants_look(before);
 }
 
+/// Callbacks run one at a time: one that waited might wait for itself, or for one that comes after it.
+void Engine::refuse_in_callback(std::string_view what) const {
+    if (calling_back_ != std::this_thread::get_id()) return;
+    throw Error(ErrorCode::invalid_argument, fmt::format("{} in a Completion or another callback of the context", what),
+                "call it elsewhere; a callback may start operations that have callbacks of their own");
+}
+
 void Engine::set_progress(ProgressMode mode) {
     {
         const Lock lock(*this);
-        if (calling_back_ == std::this_thread::get_id()) {
-            throw Error(ErrorCode::invalid_argument, "set_progress in a Completion", "call it elsewhere");
-        }
+        refuse_in_callback("set_progress");
     }
     progress_.set_mode(mode);
 }

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace railmux::progress {
 
@@ -37,7 +38,8 @@ bool Spin::check(base::Nanoseconds now, base::Nanoseconds answer) noexcept {
     const auto took = senses_.clock() - before;
     // A switch by sched_yield counts as an eviction, too.
     const auto evicted = senses_.evicted();
-    const bool counts = before - checked_ <= eviction_period;
+    const auto thread = std::this_thread::get_id();
+    const bool counts = before - checked_ <= eviction_period && std::exchange(checked_by_, thread) == thread;
     const bool sign = took >= taken_for || (counts && evicted != evicted_);
     evicted_ = evicted;
     checked_ = before + took;

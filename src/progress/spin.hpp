@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <thread>
 
 #include "base/clock.hpp"
 
@@ -71,6 +72,7 @@ private:
     base::Nanoseconds next_check_ = 0;
     base::Nanoseconds checked_ = 0;
     std::uint64_t evicted_ = 0;  // by then
+    std::thread::id checked_by_;
     // Kernel threads want the core now and then, competitors do at most checks: two signs with one check between them that
     // shows none, or fewer.
     std::uint8_t signs_ = 0;

@@ -275,6 +275,32 @@ TEST_CASE("threads: a mode is not changed from within a callback", "[engine]") {
     CHECK(told == 2);
 }
 
+TEST_CASE("threads: a callback that waits is refused instead of waiting for itself", "[engine]") {
+    const auto data = pattern(8);
+    Pair pair(with_mode(GENERATE("poll", "thread")));
+    std::atomic<int> refused = 0;
+    std::vector<std::byte> got(8);
+    Request receive;
+    const auto expect_refusal = [&](const auto& wait) {
+        try {
+            wait();
+        } catch (const Error& error) {
+            if (error.code() == ErrorCode::invalid_argument) ++refused;
+        }
+    };
+    std::atomic<bool> told = false;
+    receive = pair.b.irecv(pair.to_a, 1, got, [&](const Status&) {
+        expect_refusal([&] { pair.b.wait(receive); });
+        expect_refusal([&] { static_cast<void>(pair.b.wait_any(std::span(&receive, 1))); });
+        expect_refusal([&] { static_cast<void>(pair.b.recv(pair.to_a, 2, got)); });
+        told = true;
+    });
+    auto send = pair.a.isend(pair.to_b, 1, data);
+    pair.until([&] { return told.load(); });
+    CHECK(refused == 3);
+    CHECK(pair.finish(pair.b, receive).ok());
+}
+
 TEST_CASE("threads: a context with a helper may go at any moment", "[engine]") {
     for (int i = 0; i < 8; ++i) {
         const auto data = pattern(8);

@@ -1,6 +1,8 @@
 // Spin: how long is spun, and when not at all.
 #include <catch2/catch.hpp>
 
+#include <thread>
+
 #include "progress/spin.hpp"
 
 using railmux::base::microsecond;
@@ -89,4 +91,17 @@ TEST_CASE("spin: where others want the core nobody spins, and it is tried again 
     for (int i = 0; i < 10; ++i, core.now += 200 * microsecond) spin_once(spin, 2 * microsecond);
     CHECK_FALSE(spin.crowded(core.now));
     CHECK(spin_once(spin, 2 * microsecond) >= Spin::sleep_cost);
+}
+
+TEST_CASE("spin: what was taken from one thread is no sign for another", "[progress]") {
+    core = {};
+    Spin spin(50 * microsecond, senses);
+    for (int i = 0; i < 50; ++i) {
+        core.now += 30 * microsecond;
+        core.evicted = 5;
+        spin_once(spin, 200 * microsecond);
+        core.evicted = 1000;
+        std::thread([&] { spin_once(spin, 200 * microsecond); }).join();
+        CHECK_FALSE(spin.crowded(core.now));
+    }
 }
