@@ -42,6 +42,7 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
     options.lost_patience = static_cast<base::Nanoseconds>(config.number("recover.patience"));
     options.keepalive = static_cast<base::Nanoseconds>(config.number("link.keepalive"));
     options.silence = static_cast<base::Nanoseconds>(config.number("link.silence"));
+    options.unheard = static_cast<base::Nanoseconds>(config.number("link.unheard"));
     options.recovery = {.first = static_cast<base::Nanoseconds>(config.number("recover.first")),
                         .longest = static_cast<base::Nanoseconds>(config.number("recover.longest"))};
     options.ack_delay = static_cast<base::Nanoseconds>(config.number("ack.delay"));

@@ -104,6 +104,7 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
 }
 
 void RailManager::on_received(Link& link, const transports::Event& event, base::Nanoseconds now) {
+    link.said_at = now;
     const auto header = parse_header(event.data);
     if (!header) {
         break_off(link, "it sent a malformed frame", now);

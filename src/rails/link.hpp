@@ -15,6 +15,7 @@
 #include "rails/frame.hpp"
 #include "rails/handshake.hpp"
 #include "rails/silence.hpp"
+#include "rails/unheard.hpp"
 #include "sched/pace.hpp"
 #include "transports/transport.hpp"
 
@@ -64,7 +65,9 @@ struct Link {
     std::uint64_t unacked_bytes = 0;   // handed to it and not acknowledged
 
     sched::Echo echo;
+    base::Nanoseconds said_at = 0;  // when the process at the other end last said something over it
     Silence silence;
+    Unheard unheard;
     std::unique_ptr<Assessed> assessed;  // of a live link
 
     struct Setup {  // kept until proven

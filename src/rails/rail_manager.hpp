@@ -95,6 +95,7 @@ public:
         base::Nanoseconds keepalive =
             base::second / 4;                      // without traffic, until an idle link is looked after; 0: never
         base::Nanoseconds silence = base::second;  // of a link, until it is lost
+        base::Nanoseconds unheard = 120 * base::second;       // ... whose network tells nothing
         base::Nanoseconds patience = 10 * base::second;       // without a first link, before operations fail
         base::Nanoseconds lost_patience = 30 * base::second;  // ... where there was one
         base::Nanoseconds ack_delay = 100 * base::microsecond;
@@ -304,6 +305,7 @@ private:
     void watch_links(base::Nanoseconds now);
     void keep_alive(Link& link, base::Nanoseconds now);
     [[nodiscard]] base::Nanoseconds watch_link(Link& link, base::Nanoseconds now);
+    [[nodiscard]] bool gone_unheard(Link& link, base::Nanoseconds now);
     [[nodiscard]] bool heard_elsewhere(const Link& silent, base::Nanoseconds now);
 
     // Groups (groups.cpp)
@@ -376,9 +378,10 @@ private:
     model::Watch watch_;
     Look look_;  // the one whose events are being handled
     base::Nanoseconds next_deadline_ = never;
-    base::Nanoseconds next_watch_ = never;  // when links are looked at
-    base::Nanoseconds next_turn_ = never;   // ... and idle ones, too
-    bool posts_need_polls_ = false;         // of any rail
+    base::Nanoseconds next_watch_ = never;         // when links are looked at
+    base::Nanoseconds next_turn_ = never;          // ... and idle ones, too
+    base::Nanoseconds turn_ = options_.keepalive;  // between two turns of an idle one
+    bool posts_need_polls_ = false;                // of any rail
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
     std::vector<sched::Pace> paces_;  // by rail

@@ -46,10 +46,12 @@ public:
         looked_ = now;
         fresh_ = true;
     }
-    /// What is heard from now on is new: to be known already at the first look at what was settled until now.
+    /// What is heard from now on is new: to be known already at the first look at what was settled until now. Something is
+    /// sent over it only to hear of its peer: if it becomes overdue itself that asks nobody else.
     void expect(const transports::Pulse& pulse) noexcept {
         heard_ = pulse.heard;
         fresh_ = false;
+        overdue_ = true;
     }
     [[nodiscard]] Finding look(const transports::Pulse& pulse, const Limits& limits, base::Nanoseconds now) noexcept;
 

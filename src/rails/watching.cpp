@@ -11,6 +11,11 @@ namespace {
 constexpr base::Nanoseconds keepalive_gap = 5 * base::millisecond;
 // Kernels hold an acknowledgement back for 40 ms: sooner there is no use in looking for that of a keepalive.
 constexpr base::Nanoseconds keepalive_answered = 60 * base::millisecond;
+// An idle link is sent something at least every fourth turn (Silence::wants_keepalive): three times that without anything, from
+// somebody who is heard elsewhere, is no chance.
+constexpr int passed_over_turns = 12;
+// Whoever said something so many turns ago is there.
+constexpr int recent_turns = 2;
 }  // namespace
 
 /// Something is sent over a link that nobody looks at now.
@@ -33,15 +38,16 @@ void RailManager::watch_links(base::Nanoseconds now) {
         if (link.state != LinkState::live || !rails_[link.rail].traits().keepalive) return;
         ++live;
         if (link.silence.settled() && turn) {
-            const auto due = next_watch_;
             keep_alive(link, now);
-            next_watch_ = due;
             if (!link.silence.settled()) next = std::min(next, now + keepalive_answered);
             return;
         }
         if (!link.silence.settled()) next = std::min(next, now + watch_link(link, now));
     });
-    if (turn) next_turn_ = live == 0 ? never : now + std::max(options_.keepalive, live * keepalive_gap);
+    if (turn) {
+        turn_ = std::max(options_.keepalive, live * keepalive_gap);
+        next_turn_ = live == 0 ? never : now + turn_;
+    }
     next_watch_ = std::min({next_watch_, next, next_turn_});
     schedule(next_watch_);
 }
@@ -52,14 +58,18 @@ void RailManager::keep_alive(Link& link, base::Nanoseconds now) {
     if (peers_[link.peer].left) return;
     if (link.queued_bytes > 0) return unsettle(link, now);  // what waits there will tell
     const auto pulse = rails_[link.rail].rail->pulse(link.id);
-    const auto received = pulse.known ? pulse.received : peers_[link.peer].traffic[link.rail].received_frames;
-    if (link.silence.wants_keepalive(received)) enqueue(link, ack_frame(talk), now);
+    if (!pulse.known && gone_unheard(link, now)) return;
+    const auto received = pulse.known ? pulse.received : static_cast<std::uint64_t>(link.said_at);
+    if (!link.silence.wants_keepalive(received)) return;
+    link.silence.unsettle(now);  // here, as whoever sends over a settled link has it looked at sooner
+    enqueue(link, ack_frame(talk), now);
 }
 
 /// Returns when to look again.
 base::Nanoseconds RailManager::watch_link(Link& link, base::Nanoseconds now) {
     using Finding = Silence::Finding;
     const auto pulse = rails_[link.rail].rail->pulse(link.id);
+    if (!pulse.known && gone_unheard(link, now)) return never;
     // What was not posted yet, or refused, is not outstanding, but will be: it is no time to stop looking.
     if (!pulse.outstanding && !link.outbox.empty()) return Silence::period;
     const auto& talk = *peers_[link.peer].talk;
@@ -88,7 +98,23 @@ base::Nanoseconds RailManager::watch_link(Link& link, base::Nanoseconds now) {
             if (idle) other.silence.expect(rails_[other.rail].rail->pulse(other.id));
         }
     }
+    if (finding == Finding::settled) return never;
     return link.silence.silent() > 0 ? Silence::short_period : Silence::period;
+}
+
+/// A link whose network tells nothing: what is heard of the process at its other end must do. True if it is lost.
+bool RailManager::gone_unheard(Link& link, base::Nanoseconds now) {
+    const auto recent = recent_turns * turn_;
+    const auto elsewhere = std::ranges::any_of(peers_[link.peer].talk->links, [&](std::uint32_t slot) {
+        return slot != link.slot && now - links_.at(slot).said_at <= recent;
+    });
+    link.unheard.look(link.said_at, elsewhere, recent, now);
+    const bool passed_over = link.unheard.passed_over() >= passed_over_turns * turn_;
+    if (!passed_over && link.unheard.silent() < options_.unheard) return false;
+    const auto silent = static_cast<double>(link.unheard.silent()) / static_cast<double>(base::second);
+    break_off(link, fmt::format("nothing came for {:.1f} s{}", silent, passed_over ? ", but over other links" : ""),
+              now);
+    return true;
 }
 
 /// Whether the peer's host shows over another link that it is there.
@@ -96,7 +122,7 @@ bool RailManager::heard_elsewhere(const Link& silent, base::Nanoseconds now) {
     const auto& links = peers_[silent.peer].talk->links;
     return std::ranges::any_of(links, [&](std::uint32_t slot) {
         const Link& other = links_.at(slot);
-        return &other != &silent && other.silence.heard_at() > now - silent.silence.silent();
+        return &other != &silent && std::max(other.silence.heard_at(), other.said_at) > now - silent.silence.silent();
     });
 }
 

@@ -20,6 +20,23 @@ RAILMUX_OFI_PROVIDERS=shmm timeout 20 "$railmux" info 2>"$work/unknown" && fail 
 grep -q 'did you mean "shm"' "$work/unknown" || fail "no hint: $(cat "$work/unknown")"
 RAILMUX_OFI_PROVIDERS='all,tcp,^tcp;ofi_rxm:lo' usable "ofi:tcp;ofi_rxm:lo" && fail "an excluded domain is used"
 
+echo "a provider that hangs or fails says so, and the others are used"
+export FI_PROVIDER_PATH=$build/tests/providers
+export RAILMUX_OFI_PROVIDERS='all,shm,troubled'
+TROUBLED_PROVIDER=asked info_says '^ofi:troubled +off .*troubled takes too long: it hangs' ||
+    fail "$(grep troubled "$work/info")"
+grep -qE '^ofi:shm +usable' "$work/info" || fail "one that hangs takes others with it"
+for trouble in opened broken; do
+    TROUBLED_PROVIDER=$trouble timeout 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 \
+        --iterations 50 --json >"$work/result" 2>"$work/err" || fail "$trouble: no rail works"
+    grep -q '"ofi:shm":' "$work/result" || fail "$trouble: nothing by the others"
+    case $trouble in
+        opened) grep -q 'opening ofi:troubled.* takes too long' "$work/err" || fail "nothing said of it" ;;
+        broken) grep -q 'provider troubled: fi_fabric failed: Input/output error' "$work/err" || fail "nothing said" ;;
+    esac
+done
+unset FI_PROVIDER_PATH
+
 for provider in "tcp;ofi_rxm:lo" shm "udp;ofi_rxd:lo"; do
     echo "$provider: ping-pong and bandwidth"
     export RAILMUX_OFI_PROVIDERS=$provider RAILMUX_RAILS='ofi:*'

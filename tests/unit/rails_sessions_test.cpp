@@ -30,7 +30,9 @@ const JobKey key = make_job_key("job", "secret");
 
 /// Hosts a, b and x with rails eth0, eth1 ...; under the fabric's clock.
 struct World {
-    explicit World(int rails = 2, bool confirms = false) {
+    enum class Network : std::uint8_t { plain, mute, confirming };  // mute: keepalives are wanted, and nothing is told
+
+    explicit World(int rails = 2, Network network = Network::plain) {
         clock_of = &fabric;
         for (int i = 0; i < rails; ++i) {
             // The second is slower by far.
@@ -38,9 +40,11 @@ struct World {
             const auto number = std::to_string(i);
             devices.push_back("eth" + number);
             for (const char* host : {"a", "b", "x"}) {
-                fabric.add_rail(
-                    host,
-                    {.device = devices.back(), .network = "net" + number, .timing = timing, .confirms = confirms});
+                fabric.add_rail(host, {.device = devices.back(),
+                                       .network = "net" + number,
+                                       .timing = timing,
+                                       .keepalive = network == Network::mute,
+                                       .confirms = network == Network::confirming});
             }
         }
     }
@@ -169,8 +173,9 @@ void run(World& world, std::initializer_list<Process*> processes, base::Nanoseco
 
 /// Both know each other; ranks 0 and 1.
 struct Couple {
-    explicit Couple(int rails = 2, Process::Options of_b = {}, std::uint64_t instance_of_a = 10, bool confirms = false)
-        : world(rails, confirms),
+    explicit Couple(int rails = 2, Process::Options of_b = {}, std::uint64_t instance_of_a = 10,
+                    World::Network network = World::Network::plain)
+        : world(rails, network),
           a(world, "a", {.instance = instance_of_a, .rank = 0}),
           b(std::make_unique<Process>(world, "b", Identity{.instance = 20, .rank = 1}, of_b)) {
         a.knows(*b);
@@ -317,7 +322,7 @@ TEST_CASE("a rail that is up again is used at once, whichever side's it is", "[r
 
 TEST_CASE("a link that falls silent is lost: soon under load, within a second when idle",
           "[rails][sessions][silence]") {
-    Couple pair(2, {}, GENERATE(10, 30), true);
+    Couple pair(2, {}, GENERATE(10, 30), World::Network::confirming);
     pair.talk();
     pair.until([&] { return pair.both_have(2); });
     run(pair.world, {&pair.a, pair.b.get()}, 5 * base::second);
@@ -344,7 +349,7 @@ TEST_CASE("a link that falls silent is lost: soon under load, within a second wh
 }
 
 TEST_CASE("the only link of a peer is lost within a second", "[rails][sessions][silence]") {
-    Couple pair(1, {}, 10, true);
+    Couple pair(1, {}, 10, World::Network::confirming);
     pair.talk();
     run(pair.world, {&pair.a, pair.b.get()}, 5 * base::second);
     pair.world.cut(sim::Cut::silent);
@@ -357,13 +362,61 @@ TEST_CASE("the only link of a peer is lost within a second", "[rails][sessions][
 }
 
 TEST_CASE("a peer that computes is not silent", "[rails][sessions][silence]") {
-    Couple pair(2, {}, 10, true);
+    Couple pair(2, {}, 10, World::Network::confirming);
     pair.talk();
     pair.a.say(1, "at last");
     run(pair.world, {&pair.a}, 60 * base::second);
     CHECK(pair.a.links_lost(1) == 0);
     pair.talk();
     CHECK(pair.a.news.empty());
+}
+
+TEST_CASE("over a network that tells nothing, a link is lost when only others are heard of the peer",
+          "[rails][sessions][silence]") {
+    Couple pair(2, {}, GENERATE(10, 30), World::Network::mute);
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    run(pair.world, {&pair.a, pair.b.get()}, 300 * base::second);  // idle
+    CHECK(pair.both_have(2));
+    CHECK(pair.a.news.empty());
+    const auto cut = World::now();
+    pair.world.fabric.cut("a/eth0", "b/eth0", sim::Cut::silent);
+    pair.until([&] { return pair.both_have(1); });
+    CHECK(World::now() - cut > 2 * base::second);
+    CHECK(World::now() - cut < 8 * base::second);
+    pair.talk();
+    pair.world.restore();
+    pair.until([&] { return pair.both_have(2); });
+    pair.talk();
+}
+
+TEST_CASE("over a network that tells nothing, a peer may compute for a minute, but not for ever",
+          "[rails][sessions][silence]") {
+    Couple pair(2, {}, 10, World::Network::mute);
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    run(pair.world, {&pair.a}, 100 * base::second);
+    CHECK(pair.a.links_lost(1) == 0);
+    pair.talk();
+    run(pair.world, {&pair.a, pair.b.get()}, 10 * base::second);
+    CHECK(pair.a.links_lost(1) == 0);
+    CHECK(pair.b->links_lost(0) == 0);
+    run(pair.world, {&pair.a}, 150 * base::second);  // it was killed
+    CHECK_FALSE(pair.a.manager.connected(1));
+    CHECK(pair.a.gone == Codes{ErrorCode::unreachable});
+}
+
+TEST_CASE("over a network that tells nothing, who looks seldom loses nothing", "[rails][sessions][silence]") {
+    Couple pair(2, {}, 10, World::Network::mute);
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    for (int i = 0; i < 60; ++i) {
+        run(pair.world, {&pair.a}, 5 * base::second);
+        pair.b->say(0, "here I am");  // over the faster link
+        run(pair.world, {&pair.a, pair.b.get()}, base::millisecond);
+    }
+    CHECK(pair.a.links_lost(1) == 0);
+    CHECK(pair.b->links_lost(0) == 0);
 }
 
 TEST_CASE("who said goodbye is not chased", "[rails][sessions][recovery]") {

@@ -120,3 +120,15 @@ TEST_CASE("keepalives that nobody reads become rare", "[rails][silence]") {
     CHECK(a.wants_keepalive(1));
     CHECK(a.wants_keepalive(1));
 }
+
+TEST_CASE("a link that is used to hear of its peer makes no other link do the same", "[rails][silence]") {
+    Watched link;
+    link.silence.expect(link.pulse);
+    for (int i = 0; i < 4; ++i) CHECK(link.look() == Finding::waiting);
+    ++link.pulse.heard;
+    link.pulse.outstanding = false;
+    CHECK(link.look() == Finding::settled);
+    link.pulse.outstanding = true;
+    link.silence.unsettle(link.now);  // the next time it is its own
+    CHECK(link.look() == Finding::overdue);
+}

@@ -42,6 +42,7 @@ Rail::Rail(std::string name, Port port, Common& common, base::Logger& log)
                .notify = true,
                .events = port_.descriptor >= 0,
                .ordered = true,
+               .keepalive = true,
                .posts_need_polls = true,
                .shared = !address_.stays_on_host(),  // whose speed is that of memory, which has no queue
                .copies_puts = true,

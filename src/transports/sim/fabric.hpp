@@ -44,7 +44,8 @@ struct RailOptions {
     bool get = true;
     bool notify = true;
     bool done_is_delivered = false;  // `done` comes when the other side has the bytes and L later this one knows
-    bool confirms = false;           // pulse() tells, and wants keepalives
+    bool keepalive = false;          // wants keepalives
+    bool confirms = false;           // ... and pulse() tells
     bool bad_put_ends_link = false;  // and it is told: with done_is_delivered
     std::uint32_t max_frame = 65536;
     std::uint32_t max_hello = 1024;

@@ -52,7 +52,7 @@ RailTraits traits_of(const Device& device) {
     traits.done_is_delivered = options.done_is_delivered;
     traits.bad_put_ends_link = options.bad_put_ends_link;
     traits.comes_back = true;
-    traits.keepalive = options.confirms;
+    traits.keepalive = options.keepalive || options.confirms;
     traits.numa_node = options.numa_node;
     traits.speed_bps = options.speed_bps;
     return traits;
@@ -152,7 +152,7 @@ std::string SimRail::describe(LinkId id) const {
 /// at each look.
 Pulse SimRail::pulse(LinkId id) noexcept {
     auto* link = links_.find(id);
-    if (link == nullptr || !traits_.keepalive) return {};
+    if (link == nullptr || !core_.device(device_).options.confirms) return {};
     ++link->looks;
     if (link->silent)
         return {.known = true, .outstanding = link->unheard, .received = link->received, .asked = link->looks};

@@ -82,11 +82,13 @@ struct Link {
     bool failed = false;         // a work request came back with an error: so do all behind it
     bool denied = false;         // the put whose pieces are coming back was not allowed
     std::uint32_t credits = link_credits;
-    std::uint32_t owed = 0;    // credits to return
-    std::uint32_t held = 0;    // frames received whose credits have not been returned
-    std::uint32_t undone = 0;  // works accepted whose `done` has not been handed out
-    std::uint32_t first = 0;   // oldest work request on its way ...
-    std::uint32_t next = 0;    // ... and the number of the next one
+    std::uint32_t owed = 0;          // credits to return
+    std::uint64_t received = 0;      // messages
+    std::uint64_t acknowledged = 0;  // completions of what was sent
+    std::uint32_t held = 0;          // frames received whose credits have not been returned
+    std::uint32_t undone = 0;        // works accepted whose `done` has not been handed out
+    std::uint32_t first = 0;         // oldest work request on its way ...
+    std::uint32_t next = 0;          // ... and the number of the next one
     std::array<Request, request_ring> requests{};
     std::vector<std::byte> hello;  // until the request is sent
     std::vector<std::byte> reply;  // with the link_down

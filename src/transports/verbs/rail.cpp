@@ -64,6 +64,7 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
                .events = true,
                .ordered = true,
                .bad_put_ends_link = true,
+               .keepalive = true,
                .shared = true,
                .copies_puts = true,
                .numa_node = port.numa_node,
@@ -204,6 +205,17 @@ void Rail::rail_down(std::string_view cause) {
         if (link.phase != Phase::free) finish(link);  // a device that is gone gives nothing back
     });
     events_.tell({.kind = EventKind::rail_down}, cause);
+}
+
+/// The other side's adapter acknowledges, whatever the process there does. How often it was asked again the device keeps to itself.
+Pulse Rail::pulse(LinkId id) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    const Link* link = links_.find(id);
+    if (link == nullptr || link->phase != Phase::up) return {};
+    return {.known = true,
+            .outstanding = link->on_their_way() > 0,
+            .heard = link->received + link->acknowledged,
+            .received = link->received};
 }
 
 // --- Regions ---------------------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ public:
     [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
     [[nodiscard]] std::size_t poll(std::span<Event> events) noexcept override;
     [[nodiscard]] int arm() noexcept override;
+    [[nodiscard]] Pulse pulse(LinkId link) noexcept override;
 
 private:
     static constexpr std::size_t chain_length = 32;    // work requests in one call

@@ -93,6 +93,7 @@ bool Rail::take_receive(const ibv_wc& completion, Batch& batch) noexcept {
         if (link != nullptr && completion.status != IBV_WC_SUCCESS) end(*link, explain(completion.status));
         return true;
     }
+    ++link->received;
     const auto immediate = ntohl(completion.imm_data);
     link->credits += immediate & ~credit_only;
     found_room();
@@ -124,6 +125,7 @@ void Rail::take_send(const ibv_wc& completion) noexcept {
     if (link.phase == Phase::free || link.queue != completion.qp_num)
         return;  // of a link that ended without its device
     const bool ok = completion.status == IBV_WC_SUCCESS;
+    link.acknowledged += ok ? 1 : 0;
     found_room();
     // The device completes in order: those before it went well, unless an error came before.
     while (link.first != number) {
