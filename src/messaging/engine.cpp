@@ -297,4 +297,11 @@ void Engine::on_address_wanted(std::uint32_t peer) {
     if (const auto rank = rails_.peers()[peer].rank; membership_.in_job() && rank < size()) membership_.ask(rank);
 }
 
+void Engine::on_address_changed() {
+    const auto own = rails_.own_address(base::host_name(), base::process_id());
+    rails_.learn(own);
+    membership_.moved(own.encode());
+    rails_.tell_address(own, now_);
+}
+
 }  // namespace railmux::messaging

@@ -129,6 +129,7 @@ private:
     void on_peer_gone(std::uint32_t peer, ErrorCode code) override;
     void on_rail_news(const rails::RailNews& news) override;
     void on_address_wanted(std::uint32_t peer) override;
+    void on_address_changed() override;
 
     // Subject (waiting.cpp)
     friend class progress::Progress;

@@ -45,6 +45,11 @@ std::string_view Membership::key() const noexcept { return parts_->key; }
 
 void Membership::publish(std::vector<std::byte> address) { parts_->client->publish(rank(), address); }
 
+void Membership::moved(const std::vector<std::byte>& address) {
+    parts_->own = address;
+    if (in_job() && !parts_->client->lost()) publish(address);
+}
+
 void Membership::ask(std::uint32_t rank) { parts_->client->ask(rank); }
 
 std::uint16_t Membership::listen(std::string_view where, std::vector<std::byte> own) {

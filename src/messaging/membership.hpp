@@ -36,6 +36,8 @@ public:
 
     /// Tells the job where this process is. Throws Error(bootstrap, wrong_key).
     void publish(std::vector<std::byte> address);
+    /// This process has another address: whoever asks from now on is told that one.
+    void moved(const std::vector<std::byte>& address);
     /// Asks for the address of a rank; it comes by poll.
     void ask(std::uint32_t rank);
 

@@ -35,11 +35,12 @@ void Engine::withdraw(std::uint32_t region) noexcept {
     target_.withdraw(region);
     const auto unread = [&] { return target_.readers(region).empty(); };
     const auto patience = static_cast<base::Nanoseconds>(config_.number("close.timeout"));
-    if (!unread() && !progress_until(unread, now() + patience)) {
+    // Not progress_until: this cannot throw, and no callback is needed for it to end.
+    if (!unread() && !progress_.until(*this, unread, now() + patience)) {
         for (const auto peer : target_.readers(region)) {
             rails_.give_up(peer, "it did not take what it gets from memory that is no longer registered", now());
         }
-        progress_until(unread, never_ends);  // the rails let go of what they were given
+        progress_.until(*this, unread, never_ends);  // the rails let go of what they were given
     }
     target_.remove(region);
 }

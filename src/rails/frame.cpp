@@ -14,6 +14,7 @@ bool known(FrameType type) noexcept {
         case FrameType::probe_reply:
         case FrameType::model:
         case FrameType::lost:
+        case FrameType::address:
         case FrameType::eager:
         case FrameType::rts:
         case FrameType::cts:

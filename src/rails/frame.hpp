@@ -34,6 +34,7 @@ enum class FrameType : std::uint8_t {
     probe_reply = 6,  // answers a train of those
     model = 7,        // what came out
     lost = 8,         // another link died at the sender's end: u64, the nonce of its hello. No sequence number
+    address = 9,      // where the sender is now: its ProcessAddress
     eager = 16,       // message with its payload
     rts = 17,         // "ready to send": the header of a message whose payload stays behind
     cts = 18,         // "clear to send": where the payload may be put

@@ -152,6 +152,7 @@ void RailManager::attempt_over(std::uint32_t peer, base::Nanoseconds now) {
     if (!incomplete_.empty()) schedule(now);
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr || !talk->links.empty() || !talk->wanted) return;
+    upper_.on_address_wanted(peer);  // it may be elsewhere by now
     if (talk->worst != ErrorCode::unreachable) {
         talk->give_up = now;  // a wrong key or version does not become right by waiting
     }

@@ -74,6 +74,8 @@ public:
     virtual void on_rail_news(const RailNews& news) = 0;
     /// Operations wait for a peer whose address is not known.
     virtual void on_address_wanted(std::uint32_t peer) = 0;
+    /// A rail of this process has another address: whoever gives ours away should give the new one (and tell_address).
+    virtual void on_address_changed() = 0;
 
 protected:
     ~Upper() = default;
@@ -112,6 +114,8 @@ public:
     [[nodiscard]] PeerTable& peers() noexcept { return peers_; }
     /// What this process tells others about itself.
     [[nodiscard]] ProcessAddress own_address(std::string host, std::uint32_t pid) const;
+    /// Tells the peers that there is a session with where this process is now.
+    void tell_address(const ProcessAddress& own, base::Nanoseconds now);
     /// Makes the process with that address a peer, or completes what is known of it.
     std::uint32_t learn(const ProcessAddress& address);
 
@@ -293,6 +297,7 @@ private:
     // What is lost and comes back (recovering.cpp)
     void lose(const Link& link, std::string_view cause, base::Nanoseconds now);
     void tell_lost(const Link& link, base::Nanoseconds now);
+    [[nodiscard]] bool moved(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool lost_there(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     void note_back(const Link& link, base::Nanoseconds now);
     void recover(base::Nanoseconds now);

@@ -81,6 +81,7 @@ void RailSet::open(transports::Transport& transport, RailInfo device, const std:
         const auto& traits = local.traits();
         local.identity = rail_identity(machine, traits);
         local.inward = traits.inward;
+        local.told_address.assign(local.rail->address().begin(), local.rail->address().end());
         // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
         if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {
             throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one");

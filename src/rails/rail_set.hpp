@@ -21,8 +21,9 @@ struct LocalRail {
     std::unique_ptr<transports::Rail> rail;
     std::string transport;
     RailInfo info;
-    std::string told_cure;       // of being merged with another; logged once
-    std::uint64_t identity = 0;  // rail_identity.hpp
+    std::vector<std::byte> told_address;  // what others know
+    std::string told_cure;                // of being merged with another; logged once
+    std::uint64_t identity = 0;           // rail_identity.hpp
     bool up = true;
     bool polled = true;                // something may come of it; a rail that is down may come up again
     base::Nanoseconds down_since = 0;  // where it is not up

@@ -1,6 +1,7 @@
 // RailManager: what becomes of links and rails that are lost: noting it, asking for them anew, and telling.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "rails/rail_manager.hpp"
@@ -90,6 +91,31 @@ void RailManager::recover(base::Nanoseconds now) {
     schedule(recovery_.next_due());
 }
 
+/// Tells those that we talk with where this process is now.
+void RailManager::tell_address(const ProcessAddress& own, base::Nanoseconds now) {
+    const auto bytes = own.encode();
+    for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
+        const auto& known = peers_[peer];
+        if (known.left || known.talk == nullptr || !known.talk->linked || known.instance == own.instance) continue;
+        Frame* frame = pool_.take(FrameHeader::size + bytes.size());
+        frame->type = FrameType::address;
+        frame->flags = frame_flag::ordered;  // the newest comes last
+        frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + bytes.size());
+        std::ranges::copy(bytes, frame->data() + FrameHeader::size);
+        send(peer, frame, now);
+    }
+}
+
+/// A peer is elsewhere, or has further rails there. False: that is malformed, or somebody else's address.
+bool RailManager::moved(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
+    const auto address = ProcessAddress::parse(body);
+    if (!address || address->instance != peers_[peer].instance) return false;
+    peers_.learn(peer, address->instance, body);
+    incomplete_.push_back(peer);  // there may be pairs that were not there before
+    schedule(now);
+    return true;
+}
+
 void RailManager::pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) {
     const auto pair = pair_of(link);
     if (!link.retried && !hopeless) {
@@ -127,6 +153,11 @@ void RailManager::on_rail_up(std::uint32_t rail, base::Nanoseconds now) {
     const auto down = now - local.down_since;
     log_.warning("rail {} is up again after {:.3f} s; it was down: {}", local.traits().name, seconds(down), cause);
     recovery_.rail_up(rail, now);
+    const auto address = local.rail->address();
+    if (!std::ranges::equal(address, local.told_address)) {
+        local.told_address.assign(address.begin(), address.end());
+        upper_.on_address_changed();
+    }
     incomplete_.clear();
     for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
         auto* talk = peers_[peer].talk.get();

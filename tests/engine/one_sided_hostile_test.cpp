@@ -69,6 +69,7 @@ private:
     void on_peer_gone(std::uint32_t, ErrorCode) override {}
     void on_rail_news(const rails::RailNews&) override {}
     void on_address_wanted(std::uint32_t) override {}
+    void on_address_changed() override {}
 
     base::Logger log_;
     rails::RailSet rail_set_;

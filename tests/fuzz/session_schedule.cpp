@@ -154,7 +154,10 @@ private:
     void on_peer_gone(std::uint32_t, ErrorCode code) override {
         note(fmt::format("the session ended as {}", to_string(code)));
     }
-    void on_address_wanted(std::uint32_t) override { note("the other's address was forgotten"); }
+    void on_address_wanted(std::uint32_t peer) override {
+        if (manager.peers()[peer].address.empty()) note("the other's address was forgotten");
+    }
+    void on_address_changed() override { note("the own address changed"); }
 
     std::string host_;
     std::uint32_t other_rank_;

@@ -80,6 +80,14 @@ echo "it loses its address"
 trouble $loud_ms "lost its address" ip -n "$RIG_NAME-A" addr flush dev rail1
 comes_back ip -n "$RIG_NAME-A" addr add 10.77.1.1/24 dev rail1
 
+echo "it gets another address at one side, and again at the other, which has been told of the first"
+trouble $loud_ms "lost its address\|the other side lost it" ip -n "$RIG_NAME-A" addr flush dev rail1
+comes_back ip -n "$RIG_NAME-A" addr add 10.77.1.101/24 dev rail1
+trouble $loud_ms "lost its address\|the other side lost it" ip -n "$RIG_NAME-B" addr flush dev rail1
+comes_back ip -n "$RIG_NAME-B" addr add 10.77.1.102/24 dev rail1
+trouble $loud_ms "interface rail1 \|the other side lost it" "$rig" cut rail1
+comes_back "$rig" restore rail1
+
 echo "a process that is stopped for 3 s raises no alarm"
 lost=$(count '^down')
 kill -STOP "$(pid_of 1)"

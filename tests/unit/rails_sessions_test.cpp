@@ -139,6 +139,7 @@ private:
     void on_peer_gone(std::uint32_t, ErrorCode code) override { gone.push_back(code); }
     void on_rail_news(const RailNews& told) override { news.push_back(told); }
     void on_address_wanted(std::uint32_t) override {}
+    void on_address_changed() override {}
 
     std::string host_;
     base::Logger log_{base::LogLevel::off};

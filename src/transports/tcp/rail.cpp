@@ -33,9 +33,10 @@ std::string identity_of(const Interface& interface) {
 
 }  // namespace
 
-Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoint> endpoints,
-           const SocketOptions& options, std::optional<Netlink> news, base::Logger& log)
+Rail::Rail(std::string name, const Interface& interface, ChooseEndpoints choose, const SocketOptions& options,
+           std::optional<Netlink> news, base::Logger& log)
     : options_(options),
+      choose_(std::move(choose)),
       log_(log),
       said_of_strangers_(log),
       interface_(interface.name),
@@ -67,8 +68,7 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
                .speed_bps = interface.speed_bps};
     address_.host = base::host_identity();
     address_.loopback = interface.loopback;
-    listen(endpoints);
-    encoded_address_ = address_.encode();
+    listen(choose_(interface));
     if (netlink_) add_to_epoll(epoll_.get(), netlink_->descriptor(), netlink_tag);
     add_to_epoll(epoll_.get(), timer_.get(), timer_tag);
     counter_at_start_ = bytes_sent_by(interface_index_);
@@ -76,7 +76,10 @@ Rail::Rail(std::string name, const Interface& interface, std::span<const Endpoin
 
 Rail::~Rail() = default;
 
+/// Throws Error, and listens nowhere then.
 void Rail::listen(std::span<const Endpoint> endpoints) {
+    listeners_.clear();
+    address_.endpoints.clear();
     for (std::size_t i = 0; i < endpoints.size(); ++i) {
         auto endpoint = endpoints[i];
         // One port for both families, if it can be had: one rule in a firewall.
@@ -92,6 +95,7 @@ void Rail::listen(std::span<const Endpoint> endpoints) {
         add_to_epoll(epoll_.get(), listeners_.back().socket.get(),
                      listener_tag + static_cast<std::uint32_t>(listeners_.size() - 1));
     }
+    encoded_address_ = address_.encode();
 }
 
 Reachability Rail::reach(std::span<const std::byte> bytes) const {

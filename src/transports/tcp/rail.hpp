@@ -10,6 +10,7 @@
 
 #include <array>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,10 +33,13 @@ namespace railmux::transports::tcp {
 
 class Rail final : public transports::Rail {
 public:
-    /// A rail "tcp:<name>" on `interface` that listens on each of `endpoints` (at most one per family). `news` tells of
-    /// interfaces, where the kernel does. Throws Error.
-    Rail(std::string name, const Interface& interface, std::span<const Endpoint> endpoints,
-         const SocketOptions& options, std::optional<Netlink> news, base::Logger& log);
+    /// Where a rail of this interface listens: at most one endpoint per family; nothing where it has no address to use.
+    using ChooseEndpoints = std::function<std::vector<Endpoint>(const Interface&)>;
+
+    /// A rail "tcp:<name>" on `interface` that listens where `choose` says, which is asked again when all its addresses have
+    /// changed. `news` tells of interfaces, where the kernel does. Throws Error.
+    Rail(std::string name, const Interface& interface, ChooseEndpoints choose, const SocketOptions& options,
+         std::optional<Netlink> news, base::Logger& log);
     ~Rail() override;
 
     [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
@@ -115,6 +119,7 @@ private:
     // watching.cpp: the interface itself
     void read_netlink();
     void judge_interface(const Interface* found);
+    [[nodiscard]] bool listen_anew(const Interface* found);
     [[nodiscard]] std::string trouble_of(const Interface* found) const;
     void drop_address(const base::IpAddress& lost);
     void rail_up(const Interface& interface);
@@ -122,6 +127,7 @@ private:
 
     RailTraits traits_;
     SocketOptions options_;
+    ChooseEndpoints choose_;
     base::Logger& log_;
     base::LogLimit said_of_strangers_;
     std::string interface_;

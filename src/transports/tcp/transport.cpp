@@ -214,11 +214,12 @@ std::optional<Netlink> TcpTransport::news_of_interfaces() {
 std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
     for (const auto& [name, interface] : devices()) {
         if (name != device.device) continue;
-        const auto endpoints = endpoints_of(interface);
-        if (endpoints.empty())
+        if (endpoints_of(interface).empty())
             throw Error(ErrorCode::no_rails, "interface " + name + " has no address left",
                         "give it one, or leave it out of RAILMUX_TCP_INTERFACES");
-        return std::make_unique<Rail>(device.name, interface, endpoints, options_, news_of_interfaces(), log_);
+        // The transport outlives its rails.
+        const auto choose = [this](const Interface& now) { return endpoints_of(now); };
+        return std::make_unique<Rail>(device.name, interface, choose, options_, news_of_interfaces(), log_);
     }
     throw Error(ErrorCode::no_rails, "interface " + device.device + " has vanished",
                 "it went away after it was listed: see `railmux info`");

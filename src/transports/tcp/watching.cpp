@@ -29,7 +29,7 @@ void Rail::rail_down(std::string_view cause) {
     events_.tell({.kind = EventKind::rail_down}, cause);
 }
 
-/// It listens still: sockets outlive what becomes of their interface.
+/// It listens still: sockets outlive what becomes of their interface; or again, at new addresses.
 void Rail::rail_up(const Interface& interface) {
     down_ = false;
     interface_index_ = interface.index;  // another one, if it was made anew
@@ -63,11 +63,29 @@ void Rail::read_netlink() {
 }
 
 void Rail::judge_interface(const Interface* found) {
-    if (const auto trouble = trouble_of(found); !trouble.empty()) return rail_down(trouble);
+    if (const auto trouble = trouble_of(found); !trouble.empty()) {
+        rail_down(trouble);
+        if (!listen_anew(found)) return;
+    }
     if (down_) return rail_up(*found);
     for (const auto& ours : address_.endpoints) {
         if (!found->loopback && !found->has(ours.at)) drop_address(ours.at);
     }
+}
+
+/// An interface that works, and has lost all its addresses, may have others now.
+bool Rail::listen_anew(const Interface* found) {
+    if (found == nullptr || !found->up || !found->carrier) return false;
+    const auto endpoints = choose_(*found);
+    if (endpoints.empty()) return false;
+    try {
+        listen(endpoints);
+    } catch (const Error& error) {
+        log_.warning("rail {}: {}; {}", traits_.name, error.what(), error.cure());
+        return false;
+    }
+    log_.info("rail {}: listens at {} now", traits_.name, listeners_.front().endpoint.text());
+    return true;
 }
 
 /// Why nothing can come or go by the interface; empty if something can.
