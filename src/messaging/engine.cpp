@@ -87,7 +87,7 @@ Engine::Engine(const Config& config, Parts parts)
       membership_(config_, log_),
       rail_set_(parts.transports.empty() ? builtin(config_, log_) : std::move(parts.transports),
                 {base::Selector::parse(config.text("transports")), base::Selector::parse(config.text("rails"))}, log_),
-      policy_(sched::make_policy(config.text("policy"), rail_set_.size())),
+      policy_(sched::make_policy(config.text("policy"), rail_set_.capacity())),
       rails_(manager_options(config, membership_, clock_), rail_set_, *policy_, *this, log_),
       bulk_out_(rails_),
       bulk_in_(rails_),

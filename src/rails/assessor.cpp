@@ -30,8 +30,8 @@ Assessor::Assessor(Options options, RailSet& rails, LinkTable& links, const Peer
       host_(host),
       log_(log),
       stored_(options_.store, rails, peers, log),
-      late_(rails.size(), 0),
-      spent_(rails.size()) {}
+      late_(rails.capacity(), 0),
+      spent_(rails.capacity()) {}
 
 Assessor::~Assessor() = default;
 

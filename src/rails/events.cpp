@@ -12,6 +12,8 @@ using transports::EventKind;
 namespace {
 // What came in while nobody took the time may have been there for a while, or have woken us: it says nothing of the network.
 constexpr base::Nanoseconds not_timed = base::millisecond;
+// What is made gets its addresses within moments, each of which is told.
+constexpr base::Nanoseconds scan_delay = 50 * base::millisecond;
 }  // namespace
 
 bool RailManager::poll(base::Nanoseconds now) {
@@ -42,6 +44,7 @@ bool RailManager::poll(base::Nanoseconds now) {
         next_deadline_ = never;
         run_acks(now);
         connect_waiting(now);
+        take_new_rails(now);
         recover(now);
         watch_links(now);
         schedule(
@@ -92,6 +95,10 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
         case EventKind::connect_request: connector_.requested(rail, event, now); break;
         case EventKind::rail_down: on_rail_down(rail, event.text, now); break;
         case EventKind::rail_up: on_rail_up(rail, now); break;
+        case EventKind::devices_changed:
+            next_scan_ = now + scan_delay;
+            schedule(next_scan_);
+            break;
         case EventKind::link_up:
             if (Link* link = links_.find(rail, event.link); link != nullptr) connector_.came_up(*link, event.data, now);
             break;

@@ -16,20 +16,20 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       policy_(policy),
       upper_(upper),
       log_(log),
-      links_(rails.size()),
+      links_(rails.capacity()),
       connector_(options_.connector, rails_, links_, peers_, pool_, *this, log),
       recovery_(options_.recovery, options_.connector.self.instance),
       assessor_(options_.assessor, rails_, links_, peers_, pool_, *this, log),
       flooder_(links_, pool_, *this, assessor_),
-      paces_(rails.size()),
-      node_(rails.size()),
-      claims_(rails.size(), 0) {
+      paces_(rails.capacity()),
+      node_(rails.capacity()),
+      claims_(rails.capacity(), 0) {
     // A piece may go another way than it was cut for.
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         options_.fragment = std::min(options_.fragment, rails_[rail].traits().max_put);
         posts_need_polls_ = posts_need_polls_ || rails_[rail].traits().posts_need_polls;
+        share_with_node(rail);
     }
-    if (options_.share_node) join_node();
     if (!options_.tracer.wanted()) return;
     noted_mask_ = 0;
     tracer_ = std::make_unique<Tracer>(options_.tracer, rails_, policy_, links_, peers_, log_);
@@ -37,25 +37,24 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
 
 RailManager::~RailManager() = default;
 
-/// Shares what is on the rails with the other processes of this node. What keeps it from that is said once; all else works.
-void RailManager::join_node() {
-    for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-        const auto& traits = rails_[rail].traits();
-        if (!traits.shared) continue;
-        if (!node_table_) {
-            auto table = NodeTable::open();
-            if (!table) {
-                log_.warning("the load of other processes of this host is not seen: {}; {}", table.error().what(),
-                             table.error().cure());
-                return;
-            }
-            node_table_.emplace(std::move(table.value()));
-            node_.join(node_table_->table(), NodeTable::new_owner(), &NodeTable::alive);
+/// Shares what is on the rail with the other processes of this node. What keeps it from that is said once; all else works.
+void RailManager::share_with_node(std::uint32_t rail) {
+    const auto& traits = rails_[rail].traits();
+    if (!options_.share_node || !traits.shared) return;
+    if (!node_table_) {
+        auto table = NodeTable::open();
+        if (!table) {
+            log_.warning("the load of other processes of this host is not seen: {}; {}", table.error().what(),
+                         table.error().cure());
+            options_.share_node = false;
+            return;
         }
-        if (node_.share(rail, sched::device_number(traits.name))) continue;
-        log_.warning("rail {}: its load is not shown to other processes of this host: {} is full", traits.name,
-                     node_table_->path());
+        node_table_.emplace(std::move(table.value()));
+        node_.join(node_table_->table(), NodeTable::new_owner(), &NodeTable::alive);
     }
+    if (node_.share(rail, sched::device_number(traits.name))) return;
+    log_.warning("rail {}: its load is not shown to other processes of this host: {} is full", traits.name,
+                 node_table_->path());
 }
 
 void RailManager::report_damage() {
@@ -87,7 +86,7 @@ Conversation& RailManager::talk_to(std::uint32_t peer) {
     auto& known = peers_[peer];
     if (known.talk == nullptr) {
         known.talk = std::make_unique<Conversation>(pool_);
-        if (known.traffic == nullptr) known.traffic = std::make_unique<Traffic[]>(rails_.size());
+        if (known.traffic == nullptr) known.traffic = std::make_unique<Traffic[]>(rails_.capacity());
     }
     return *known.talk;
 }

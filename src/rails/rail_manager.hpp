@@ -304,6 +304,8 @@ private:
     [[nodiscard]] std::string losses(std::uint32_t peer, base::Nanoseconds now) const;
     void on_rail_down(std::uint32_t rail, std::string_view cause, base::Nanoseconds now);
     void on_rail_up(std::uint32_t rail, base::Nanoseconds now);
+    void take_new_rails(base::Nanoseconds now);
+    void connect_all_anew(base::Nanoseconds now);
 
     // Whether links are still there (watching.cpp)
     void unsettle(Link& link, base::Nanoseconds now);
@@ -319,7 +321,7 @@ private:
     void add_group(LinkModel& model, const Link& link) const;
 
     // Peers (rail_manager.cpp)
-    void join_node();
+    void share_with_node(std::uint32_t rail);
     void report_damage();
     Conversation& talk_to(std::uint32_t peer);
     void attach(Link& link, base::Nanoseconds now);
@@ -384,6 +386,7 @@ private:
     Look look_;  // the one whose events are being handled
     base::Nanoseconds next_deadline_ = never;
     base::Nanoseconds next_watch_ = never;         // when links are looked at
+    base::Nanoseconds next_scan_ = never;          // when other devices are looked for
     base::Nanoseconds next_turn_ = never;          // ... and idle ones, too
     base::Nanoseconds turn_ = options_.keepalive;  // between two turns of an idle one
     bool posts_need_polls_ = false;                // of any rail

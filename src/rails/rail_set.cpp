@@ -26,17 +26,28 @@ void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> de
                 fmt::format("this host has {}", base::join(names)));
 }
 
-void select_transports(const base::Selector& selected, std::span<RailInfo> devices) {
+namespace {
+
+/// Those of transports that are not selected.
+void deselect(const base::Selector& selected, std::span<RailInfo> devices) {
     using Match = base::Selector::Match;
-    std::vector<std::string> known;
     for (auto& device : devices) {
-        if (std::ranges::find(known, device.transport) == known.end()) known.push_back(device.transport);
         const auto match = selected.match({&device.transport, 1}, {});
         if (!device.usable || (match != Match::excluded && match != Match::unlisted)) continue;
         device.usable = false;
         device.reason = "not selected by transports";
         device.cure.clear();
     }
+}
+
+}  // namespace
+
+void select_transports(const base::Selector& selected, std::span<RailInfo> devices) {
+    std::vector<std::string> known;
+    for (const auto& device : devices) {
+        if (std::ranges::find(known, device.transport) == known.end()) known.push_back(device.transport);
+    }
+    deselect(selected, devices);
     const auto unknown = selected.unmatched(known);
     if (unknown.empty()) return;
     throw Error(ErrorCode::invalid_config,
@@ -46,8 +57,10 @@ void select_transports(const base::Selector& selected, std::span<RailInfo> devic
 }
 
 RailSet::RailSet(Transports transports, const Selection& selected, base::Logger& log)
-    : transports_(std::move(transports)) {
-    const auto machine = machine_identity();
+    : log_(log),
+      machine_(machine_identity()),
+      selected_transports_(selected.transports),
+      transports_(std::move(transports)) {
     std::vector<RailInfo> all;
     std::vector<transports::Transport*> owners;
     for (const auto& transport : transports_) {
@@ -56,47 +69,76 @@ RailSet::RailSet(Transports transports, const Selection& selected, base::Logger&
     }
     refuse_unknown(selected.rails, all);
     select_transports(selected.transports, all);
-    for (std::size_t i = 0; i < all.size(); ++i) open(*owners[i], std::move(all[i]), machine, log);
+    for (std::size_t i = 0; i < all.size(); ++i) open(*owners[i], std::move(all[i]));
     if (rails_.empty()) {
         std::string reasons;
         for (const auto& device : unusable_) reasons += "\n  " + device.name + ": " + device.reason;
         throw Error(ErrorCode::no_rails, "no rail can be used" + reasons,
                     "see `railmux info`, and select rails with RAILMUX_RAILS");
     }
+    capacity_ = std::min(max_rails, rails_.size() + spare);
+    rails_.reserve(capacity_);  // rails stay where they are
 }
 
-void RailSet::open(transports::Transport& transport, RailInfo device, const std::string& machine, base::Logger& log) {
-    if (!device.usable) {
-        unusable_.push_back(std::move(device));
-        return;
-    }
-    if (rails_.size() == max_rails) {
+void RailSet::open(transports::Transport& transport, RailInfo device) {
+    if (device.usable && rails_.size() == capacity_) {
         device.usable = false;
-        device.reason = "a process opens at most 64 rails";
-        unusable_.push_back(std::move(device));
-        return;
+        device.reason = capacity_ == max_rails ? fmt::format("a process opens at most {} rails", max_rails)
+                                               : fmt::format("{} rails have come since the context began", spare);
     }
-    try {
-        LocalRail local{transport.open(device), std::string(transport.name()), device, {}};
-        const auto& traits = local.traits();
-        local.identity = rail_identity(machine, traits);
-        local.inward = traits.inward;
-        local.told_address.assign(local.rail->address().begin(), local.rail->address().end());
-        // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
-        if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {
-            throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one");
+    if (device.usable) {
+        try {
+            rails_.push_back(open_usable(transport, device));
+            return;
+        } catch (const Error& error) {
+            log_.warning("rail {} is left out: {}{}{}", device.name, error.what(), error.cure().empty() ? "" : "; ",
+                         error.cure());
+            device.usable = false;
+            device.reason = error.what();
+            device.cure = error.cure();
         }
-        if (traits.max_segments < Frame::max_pieces) {
-            throw Error(ErrorCode::no_rails, fmt::format("it gathers fewer than {} pieces", Frame::max_pieces));
+    }
+    unusable_.push_back(std::move(device));
+}
+
+/// Throws Error.
+LocalRail RailSet::open_usable(transports::Transport& transport, const RailInfo& device) const {
+    LocalRail local{.rail = transport.open(device), .transport = std::string(transport.name()), .info = device};
+    const auto& traits = local.traits();
+    local.identity = rail_identity(machine_, traits);
+    local.inward = traits.inward;
+    local.told_address.assign(local.rail->address().begin(), local.rail->address().end());
+    // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
+    if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {
+        throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one");
+    }
+    if (traits.max_segments < Frame::max_pieces) {
+        throw Error(ErrorCode::no_rails, fmt::format("it gathers fewer than {} pieces", Frame::max_pieces));
+    }
+    if (traits.max_put < least_put_) {
+        throw Error(ErrorCode::no_rails,
+                    fmt::format("it puts {} bytes at most, and fragments may have {}", traits.max_put, least_put_));
+    }
+    return local;
+}
+
+void RailSet::open_new(std::uint64_t least_put) {
+    least_put_ = least_put;
+    for (const auto& transport : transports_) {
+        std::vector<RailInfo> devices;
+        try {
+            devices = transport->scan();
+        } catch (const Error& error) {  // of what was selected by name something is not there now
+            log_.debug("{}: {}", transport->name(), error.what());
+            continue;
         }
-        rails_.push_back(std::move(local));
-    } catch (const Error& error) {
-        log.warning("rail {} is left out: {}{}{}", device.name, error.what(), error.cure().empty() ? "" : "; ",
-                    error.cure());
-        device.usable = false;
-        device.reason = error.what();
-        device.cure = error.cure();
-        unusable_.push_back(std::move(device));
+        deselect(selected_transports_, devices);
+        for (auto& device : devices) {
+            const auto same = [&](const RailInfo& info) { return info.name == device.name; };
+            if (std::ranges::any_of(rails_, same, &LocalRail::info)) continue;
+            std::erase_if(unusable_, same);
+            open(*transport, std::move(device));
+        }
     }
 }
 

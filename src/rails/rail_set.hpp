@@ -44,6 +44,9 @@ void select_transports(const base::Selector& selected, std::span<RailInfo> devic
 
 class RailSet {
 public:
+    /// Rails that may come while the context lives: a host seldom gets more interfaces than that, and each takes memory.
+    static constexpr std::size_t spare = 8;
+
     struct Selection {
         base::Selector transports;
         base::Selector rails;
@@ -54,6 +57,11 @@ public:
     RailSet(Transports transports, const Selection& selected, base::Logger& log);
 
     [[nodiscard]] std::size_t size() const noexcept { return rails_.size(); }
+    /// How many there may ever be.
+    [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
+    /// Opens devices that there were not when it was made; they come behind the others. Puts of theirs take `least_put` bytes,
+    /// at least.
+    void open_new(std::uint64_t least_put);
     [[nodiscard]] LocalRail& operator[](std::size_t rail) noexcept { return rails_[rail]; }
     [[nodiscard]] const LocalRail& operator[](std::size_t rail) const noexcept { return rails_[rail]; }
 
@@ -62,8 +70,14 @@ public:
     [[nodiscard]] std::vector<RailAddress> addresses() const;
 
 private:
-    void open(transports::Transport& transport, RailInfo device, const std::string& machine, base::Logger& log);
+    void open(transports::Transport& transport, RailInfo device);
+    [[nodiscard]] LocalRail open_usable(transports::Transport& transport, const RailInfo& device) const;
 
+    base::Logger& log_;
+    std::string machine_;
+    base::Selector selected_transports_;
+    std::size_t capacity_ = max_rails;
+    std::uint64_t least_put_ = 0;
     Transports transports_;
     std::vector<LocalRail> rails_;
     std::vector<RailInfo> unusable_;

@@ -158,6 +158,12 @@ void RailManager::on_rail_up(std::uint32_t rail, base::Nanoseconds now) {
         local.told_address.assign(address.begin(), address.end());
         upper_.on_address_changed();
     }
+    connect_all_anew(now);
+    upper_.on_rail_news({.up = true, .rail = rail, .cause = cause, .down = down});
+}
+
+/// There are pairs of rails that there were not before.
+void RailManager::connect_all_anew(base::Nanoseconds now) {
     incomplete_.clear();
     for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
         auto* talk = peers_[peer].talk.get();
@@ -166,7 +172,23 @@ void RailManager::on_rail_up(std::uint32_t rail, base::Nanoseconds now) {
         incomplete_.push_back(peer);
     }
     schedule(now);
-    upper_.on_rail_news({.up = true, .rail = rail, .cause = cause, .down = down});
+}
+
+/// Takes up interfaces that there were not when the context began.
+void RailManager::take_new_rails(base::Nanoseconds now) {
+    if (now < next_scan_) return schedule(next_scan_);
+    next_scan_ = never;
+    const auto before = static_cast<std::uint32_t>(rails_.size());
+    rails_.open_new(options_.fragment);
+    if (rails_.size() == before) return;
+    for (auto rail = before; rail < rails_.size(); ++rail) {
+        log_.warning("rail {} is new, and used from now on", rails_[rail].traits().name);
+        posts_need_polls_ = posts_need_polls_ || rails_[rail].traits().posts_need_polls;
+        share_with_node(rail);
+        upper_.on_rail_news({.up = true, .rail = rail, .cause = "it is new"});
+    }
+    upper_.on_address_changed();
+    connect_all_anew(now);
 }
 
 }  // namespace railmux::rails

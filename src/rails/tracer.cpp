@@ -42,6 +42,7 @@ Tracer::Tracer(const Options& options, const RailSet& rails, const sched::Policy
     : policy_(policy), links_(links), peers_(peers), rails_(rails), log_(log), to_explain_(options.explain) {
     if (options.file.empty()) return;
     const auto header = header_of(options, rails, policy);
+    recorded_rails_ = header.rails.size();
     recorder_.emplace(trace::expand_path(options.file, header.rank, header.pid), header, log);
 }
 
@@ -53,6 +54,8 @@ void Tracer::decided(const Link& link, const Frame& frame, const Conversation& t
 void Tracer::record(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now) {
     const auto count = std::min(talk.links.size(), trace::Recorder::most_options);
     if (link.place >= count) return;
+    const auto came_later = [&](const sched::Candidate& candidate) { return candidate.rail >= recorded_rails_; };
+    if (std::ranges::any_of(talk.candidates, came_later)) return;  // the file has only those of the beginning
     auto recent = trace::no_option;
     for (std::size_t i = 0; i < count; ++i) {
         announce(links_.at(talk.links[i]), talk.candidates[i].cost);

@@ -59,6 +59,7 @@ private:
     LinkTable& links_;
     const PeerTable& peers_;
     const RailSet& rails_;
+    std::size_t recorded_rails_ = 0;
     base::Logger& log_;
     std::uint64_t to_explain_;
     std::uint64_t explained_ = 0;

@@ -88,6 +88,14 @@ comes_back ip -n "$RIG_NAME-B" addr add 10.77.1.102/24 dev rail1
 trouble $loud_ms "interface rail1 \|the other side lost it" "$rig" cut rail1
 comes_back "$rig" restore rail1
 
+echo "an interface that is new is taken up by both sides"
+ip -n "$RIG_NAME-A" link add new4 type veth peer name new4 netns "$RIG_NAME-B"
+ip -n "$RIG_NAME-A" addr add 10.77.4.1/24 dev new4
+ip -n "$RIG_NAME-B" addr add 10.77.4.2/24 dev new4
+ip -n "$RIG_NAME-A" link set new4 up
+ip -n "$RIG_NAME-B" link set new4 up
+until_true "it is used" grep "^links 5\$" "$work/out"
+
 echo "a process that is stopped for 3 s raises no alarm"
 lost=$(count '^down')
 kill -STOP "$(pid_of 1)"

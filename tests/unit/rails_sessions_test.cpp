@@ -104,6 +104,7 @@ public:
         for (std::size_t rail = 0; rail < rails_.size(); ++rail) lost += peer(rank).traffic[rail].links_lost;
         return lost;
     }
+    [[nodiscard]] std::size_t rails() const { return rails_.size(); }
     [[nodiscard]] std::span<const std::byte> rail_address() const { return rails_[0].rail->address(); }
 
     Strings heard;
@@ -139,7 +140,7 @@ private:
     void on_peer_gone(std::uint32_t, ErrorCode code) override { gone.push_back(code); }
     void on_rail_news(const RailNews& told) override { news.push_back(told); }
     void on_address_wanted(std::uint32_t) override {}
-    void on_address_changed() override {}
+    void on_address_changed() override { manager.tell_address(manager.own_address(host_, 1), World::now()); }
 
     std::string host_;
     base::Logger log_{base::LogLevel::off};
@@ -318,6 +319,41 @@ TEST_CASE("a rail that is up again is used at once, whichever side's it is", "[r
     auto& owner = rail[0] == 'a' ? pair.a : *pair.b;
     const auto whole = std::ranges::count(owner.news, no_peer, &RailNews::peer);
     CHECK(whole == 2);  // down, and up
+    pair.talk();
+}
+
+TEST_CASE("a rail that is new is used, from both sides", "[rails][sessions][recovery]") {
+    Couple pair(2, {}, GENERATE(10, 30));
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    const auto add = [&](const char* host) {
+        pair.world.fabric.add_rail(
+            host, {.device = "eth2", .network = "net2", .timing = sim::simple_timing(1000, 300, 300, 400, 1.0)});
+    };
+    add("a");
+    run(pair.world, {&pair.a, pair.b.get()}, base::second);
+    CHECK(pair.a.news.back().cause == "it is new");
+    CHECK(pair.both_have(2));
+    add("b");
+    pair.until([&] { return pair.both_have(3); });
+    pair.talk();
+    pair.world.cut(sim::Cut::loud);  // the other two
+    pair.until([&] { return pair.both_have(1); });
+    pair.talk();
+    CHECK(pair.a.peer(1).traffic[2].received_frames > 0);
+    pair.world.restore();
+    pair.until([&] { return pair.both_have(3); });
+}
+
+TEST_CASE("no more rails are taken up than there is room for", "[rails][sessions][recovery]") {
+    Couple pair(2);
+    pair.talk();
+    for (std::size_t i = 2; i < 4 + RailSet::spare; ++i) {
+        pair.world.fabric.add_rail(
+            "a", {.device = fmt::format("eth{}", i), .timing = sim::simple_timing(1000, 300, 300, 400, 1.0)});
+    }
+    run(pair.world, {&pair.a, pair.b.get()}, base::second);
+    CHECK(pair.a.rails() == 2 + RailSet::spare);
     pair.talk();
 }
 

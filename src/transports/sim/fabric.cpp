@@ -24,7 +24,12 @@ base::Nanoseconds Fabric::cpu_free(std::string_view host) const noexcept {
     return found == nullptr ? 0 : to_ns(found->cpu_free);
 }
 
-void Fabric::add_rail(std::string_view host, const RailOptions& options) { core_->add(host, options); }
+void Fabric::add_rail(std::string_view host, const RailOptions& options) {
+    const auto added = core_->add(host, options);
+    for (const auto& device : core_->devices()) {
+        if (device.rail != nullptr && device.host == core_->device(added).host) device.rail->tell_of_devices();
+    }
+}
 
 std::unique_ptr<Rail> Fabric::open(std::string_view host, std::string_view device) {
     const auto number = core_->find(std::string(host) + "/" + std::string(device));

@@ -183,6 +183,8 @@ void SimRail::come_up() {
     if (std::exchange(down_, false)) push({.kind = EventKind::rail_up});
 }
 
+void SimRail::tell_of_devices() { push({.kind = EventKind::devices_changed}); }
+
 End SimRail::own_end(LinkId link) const noexcept { return {device_, core_.device(device_).incarnation, link}; }
 
 /// Behind everything in flight. A connecting link has nobody to tell yet: its acceptor learns when its answer comes.

@@ -45,6 +45,7 @@ public:
     void cut_from(std::uint32_t device, Cut how);
     void go_down(std::string_view cause);
     void come_up();
+    void tell_of_devices();
 
 private:
     enum class State : std::uint8_t { connecting, requested, up };

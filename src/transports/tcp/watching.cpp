@@ -41,12 +41,16 @@ void Rail::rail_up(const Interface& interface) {
 
 void Rail::read_netlink() {
     bool ours = false;
+    bool others = false;
     const bool complete = netlink_->news([&](const nlmsghdr& message) {
         const bool link = message.nlmsg_type == RTM_NEWLINK || message.nlmsg_type == RTM_DELLINK;
         const int index =
             link ? body_of<ifinfomsg>(message)->ifi_index : static_cast<int>(body_of<ifaddrmsg>(message)->ifa_index);
         ours = ours || index == interface_index_ || down_;  // what is made anew has another index
+        const bool gone = message.nlmsg_type == RTM_DELLINK || message.nlmsg_type == RTM_DELADDR;
+        others = others || (index != interface_index_ && !gone);
     });
+    if (others || !complete) events_.tell({.kind = EventKind::devices_changed});
     look_owed_ = look_owed_ || !complete || ours;
     if (merged_ || !look_owed_) return;
     std::vector<Interface> interfaces;
