@@ -62,6 +62,8 @@ constexpr auto table = std::to_array<ParameterSpec>({
         "", 0, day_ns},
     {"link.silence", duration, "s", "1s", "silence after which a link is lost; sooner, if the peer is heard over another",
         "", 10 * millisecond, day_ns},
+    {"link.checksum", flag, "", "off",
+        "check all that links carry (CRC32C), so that what is corrupted is sent again; on, if either side wants it"},
 
     {"close.timeout", duration, "s", "2s", "how long closing a context waits for what was sent", "", 0, day_ns},
 

@@ -103,12 +103,18 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
 }
 
 void RailManager::on_received(Link& link, const transports::Event& event, base::Nanoseconds now) {
-    const auto header = parse_header(event.data);
+    auto bytes = event.data;
+    if (link.checksum) [[unlikely]] {
+        const auto frame = opened(link, bytes, now);
+        if (!frame) return;
+        bytes = *frame;
+    }
+    const auto header = parse_header(bytes);
     if (!header) {
         break_off(link, "it sent a malformed frame", now);
         return;
     }
-    const auto body = event.data.subspan(FrameHeader::size);
+    const auto body = bytes.subspan(FrameHeader::size);
     if (header->type == FrameType::closing) {
         link.leaving = true;
         return;
@@ -299,6 +305,10 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
             assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
             flooder_.stop(peer);
             upper_.on_peer_gone(peer, ErrorCode::peer_left);
+        } else if (in.type == FrameType::settle) {
+            good = on_settle(peer, bytes, now);
+        } else if (in.type == FrameType::settled) {
+            good = on_settled(link, in, bytes, now);
         } else {
             good = upper_.on_frame(peer, in, bytes) && good;
         }
@@ -323,6 +333,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     const auto peer = link.peer;
     const auto slot = link.slot;
     const auto rail = link.rail;
+    const auto nonce = link.nonce;
     const bool was_live = link.was_live;
     if (link.state == LinkState::live) {
         if (!peers_[peer].left && !link.leaving) lose(link, event.text, now);
@@ -333,6 +344,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     empty_outbox(link);
     links_.remove(link);
     if (peer == no_peer || peers_[peer].talk == nullptr) return;
+    link_over(peer, nonce, now);
     auto& known = peers_[peer];
     if (known.left && known.talk->links.empty()) {
         end_session(peer, known.epoch, ErrorCode::peer_left);
