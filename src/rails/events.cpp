@@ -299,18 +299,16 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
     bool good = true;
     const auto up = [&](const FrameHeader& in, std::span<const std::byte> bytes) {
         if (known.left) return;  // answers that crossed with its goodbye
-        if (in.type == FrameType::bye) {
+        if (in.type > FrameType::settled) [[likely]] {
+            good = upper_.on_frame(peer, in, bytes) && good;
+        } else if (in.type == FrameType::bye) {
             known.left = true;
             recovery_.forget(peer);
             assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
             flooder_.stop(peer);
             upper_.on_peer_gone(peer, ErrorCode::peer_left);
-        } else if (in.type == FrameType::settle) {
-            good = on_settle(peer, bytes, now);
-        } else if (in.type == FrameType::settled) {
-            good = on_settled(link, in, bytes, now);
         } else {
-            good = upper_.on_frame(peer, in, bytes) && good;
+            good = in.type == FrameType::settle ? on_settle(peer, bytes, now) : on_settled(link, in, bytes, now);
         }
     };
     const bool ordered = (header.flags & frame_flag::ordered) != 0;

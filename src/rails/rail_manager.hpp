@@ -267,6 +267,7 @@ private:
                                                                    base::Nanoseconds now);
     void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
     [[nodiscard]] bool park(const Link& link, Frame& frame) noexcept;
+    void send_settling(std::uint32_t peer, Frame* frame, base::Nanoseconds now);
     void ask_to_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
     [[nodiscard]] bool on_settle(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     void answer_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);

@@ -30,8 +30,7 @@ std::uint32_t narrowed_ns(sched::Ticks ticks) noexcept {
 
 void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) {
     auto& talk = talk_to(peer);
-    const bool settles = frame->type == FrameType::settle || frame->type == FrameType::settled;
-    if (settles ? talk.session.open_for_settling() : talk.session.open() && talk.waiting.empty()) {
+    if (talk.session.open() && talk.waiting.empty()) {
         enter(peer, talk, frame, now);
     } else {
         talk.waiting.push(frame);

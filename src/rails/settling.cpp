@@ -55,11 +55,21 @@ bool RailManager::park(const Link& link, Frame& frame) noexcept {
     return frame.parked = true;
 }
 
+/// What is parked may be what keeps the window from moving: so these do not wait for that.
+void RailManager::send_settling(std::uint32_t peer, Frame* frame, base::Nanoseconds now) {
+    auto& talk = *peers_[peer].talk;
+    if (talk.session.open_for_settling()) {
+        enter(peer, talk, frame, now);
+    } else {
+        talk.waiting.push(frame);
+    }
+}
+
 void RailManager::ask_to_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now) {
     peers_[peer].talk->settling.push_back(nonce);
     Frame* frame = numbered_frame(pool_, FrameType::settle, settle_size);
     base::store(frame->data() + FrameHeader::size, nonce);
-    send(peer, frame, now);
+    send_settling(peer, frame, now);
 }
 
 /// False: that is malformed.
@@ -89,7 +99,8 @@ bool RailManager::on_settle(std::uint32_t peer, std::span<const std::byte> body,
 
 /// A link is over here: nothing more comes over it.
 void RailManager::link_over(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now) {
-    if (std::erase(peers_[peer].talk->to_settle, nonce) > 0) answer_settle(peer, nonce, now);
+    const bool asked = std::erase(peers_[peer].talk->to_settle, nonce) > 0;
+    if (asked && !peers_[peer].left) answer_settle(peer, nonce, now);
 }
 
 void RailManager::answer_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now) {
@@ -101,7 +112,7 @@ void RailManager::answer_settle(std::uint32_t peer, std::uint64_t nonce, base::N
     base::store(body, nonce);
     base::store(body + settle_size, session.ack());
     std::copy_n(sack.begin(), sack_bytes, body + settled_size);
-    send(peer, frame, now);
+    send_settling(peer, frame, now);
 }
 
 /// What had come over the link is acknowledged here; what had not never will, and is sent again. False: that is malformed.
