@@ -7,9 +7,9 @@
 #if defined(__x86_64__)
 #define RAILMUX_CRC_TARGET [[gnu::target("sse4.2")]]
 #elif defined(__aarch64__)
-#include <arm_acle.h>
+#include <asm/hwcap.h>
 #include <sys/auxv.h>
-#define RAILMUX_CRC_TARGET [[gnu::target("+crc")]]
+#define RAILMUX_CRC_TARGET
 #endif
 
 namespace railmux::base {
@@ -90,7 +90,8 @@ RAILMUX_CRC_TARGET inline std::uint32_t add_word(std::uint32_t rest, std::uint64
 bool has_instruction() noexcept { return __builtin_cpu_supports("sse4.2") != 0; }
 #else
 RAILMUX_CRC_TARGET inline std::uint32_t add_word(std::uint32_t rest, std::uint64_t word) noexcept {
-    return __crc32cd(rest, word);
+    asm(".arch_extension crc\n\tcrc32cx %w0, %w0, %x1" : "+r"(rest) : "r"(word));  // compilers name it differently
+    return rest;
 }
 bool has_instruction() noexcept { return (getauxval(AT_HWCAP) & HWCAP_CRC32) != 0; }
 #endif
