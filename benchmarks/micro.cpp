@@ -9,6 +9,7 @@
 
 #include <railmux/context.hpp>
 
+#include "base/crc32c.hpp"
 #include "messaging/matcher.hpp"
 #include "rails/session.hpp"
 #include "sched/policy.hpp"
@@ -78,6 +79,16 @@ static void session_frame(benchmark::State& state) {
     }
 }
 BENCHMARK(session_frame);
+
+/// What checksums (link.checksum) cost a byte, by each way that this processor knows.
+static void checksum(benchmark::State& state, std::size_t way) {
+    if (way >= base::crc32c_ways().size()) return state.SkipWithError("this processor has no instruction for it");
+    const std::vector<std::byte> bytes(static_cast<std::size_t>(state.range(0)));
+    for ([[maybe_unused]] auto _ : state) benchmark::DoNotOptimize(base::crc32c_ways()[way].checksum(bytes, 0));
+    state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations()) * state.range(0));
+}
+BENCHMARK_CAPTURE(checksum, table, 0)->Arg(40)->Arg(1 << 20);
+BENCHMARK_CAPTURE(checksum, instruction, 1)->Arg(40)->Arg(1024)->Arg(16 << 10)->Arg(256 << 10)->Arg(1 << 20);
 
 /// Everything above the transport: a message to oneself. With a trace the difference is what recording costs a message.
 static void message_to_self(benchmark::State& state, bool traced) {

@@ -39,6 +39,7 @@ struct RailTraffic {
     std::uint64_t received_frames = 0;
     std::uint64_t resent_frames = 0;     ///< sent again after a link died
     std::uint64_t duplicate_frames = 0;  ///< received again and dropped
+    std::uint64_t corrupted_frames = 0;  ///< of links with checksums: found to be not what was sent, and not believed
     std::uint64_t links_lost = 0;
     /// Bytes of large messages that were copied into memory that the rail's device knows (RDMA, libfabric).
     std::uint64_t copied_bytes = 0;

@@ -64,6 +64,8 @@ constexpr auto table = std::to_array<ParameterSpec>({
         "", 10 * millisecond, day_ns},
     {"link.unheard", duration, "s", "120s",
         "... of a link whose network tells nothing (ofi): longer than any process computes without a call", "", second, day_ns},
+    {"link.checksum", flag, "", "off",
+        "check all that links carry (CRC32C), so that what is corrupted is sent again; on, if either side wants it"},
 
     {"close.timeout", duration, "s", "2s", "how long closing a context waits for what was sent", "", 0, day_ns},
 

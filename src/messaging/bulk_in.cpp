@@ -15,16 +15,14 @@ std::optional<Handle> BulkIn::open(const Place& place) {
     transfer.closed = transfer.incomplete = false;
     transfer.place = place;
     transfer.received = 0;
-    std::byte* start = place.pieces.front().data;
     if (place.pieces.size() > 1) {
         transfer.bounce.reset(new (std::nothrow) std::byte[place.bytes]);
-        start = transfer.bounce.get();
-        if (start == nullptr) {
+        if (transfer.bounce == nullptr) {
             transfers_.give(transfer);
             return std::nullopt;
         }
     }
-    if (!rails_.open_regions(place.peer, {start, place.bytes}, transfer.regions)) {
+    if (!rails_.open_regions(place.peer, {start_of(transfer), place.bytes}, transfer.regions)) {
         forget(handle_of(transfer));
         return std::nullopt;
     }
@@ -63,15 +61,27 @@ void BulkIn::forget(Handle handle) noexcept {
     transfers_.give(*transfer);
 }
 
+/// The transfer of which the fin closes a part.
+BulkIn::Transfer* BulkIn::find(std::uint32_t peer, const FinBody& fin) noexcept {
+    Transfer* transfer = transfers_.find(fin.receiver);
+    if (transfer == nullptr || transfer->place.peer != peer) return nullptr;
+    const auto wanted = transfer->place.bytes;
+    return fin.offset > wanted || fin.bytes > wanted - fin.offset ? nullptr : transfer;
+}
+
+std::span<const std::byte> BulkIn::closed_by(std::uint32_t peer, std::span<const std::byte> body) noexcept {
+    const auto fin = parse_fin(body);
+    const auto* transfer = fin ? find(peer, *fin) : nullptr;
+    if (transfer == nullptr || transfer->closed) return {};  // closed: its memory may be gone
+    return {start_of(*transfer) + fin->offset, static_cast<std::size_t>(fin->bytes)};
+}
+
 bool BulkIn::on_fin(std::uint32_t peer, const FrameHeader& header, std::span<const std::byte> body) {
     const auto fin = parse_fin(body);
     if (!fin) return false;
-    Transfer* transfer = transfers_.find(fin->receiver);
-    if (transfer == nullptr || transfer->place.peer != peer) return false;
+    Transfer* transfer = find(peer, *fin);
+    if (transfer == nullptr || fin->bytes > transfer->place.bytes - transfer->received) return false;
     const auto wanted = transfer->place.bytes;
-    if (fin->offset > wanted || fin->bytes > wanted - fin->offset || fin->bytes > wanted - transfer->received) {
-        return false;
-    }
     transfer->received += fin->bytes;
     transfer->incomplete = transfer->incomplete || transfer->closed || (header.flags & rails::frame_flag::denied) != 0;
     if (transfer->received == wanted) end(*transfer, transfer->incomplete ? ErrorCode::access_denied : ErrorCode::ok);

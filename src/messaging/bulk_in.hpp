@@ -53,6 +53,8 @@ public:
     /// Ends a transfer of which nothing will come, without a word to its owner.
     void forget(Handle handle) noexcept;
 
+    /// The bytes that this fin is about, where they are still to be written; none if it is about nothing here.
+    [[nodiscard]] std::span<const std::byte> closed_by(std::uint32_t peer, std::span<const std::byte> fin) noexcept;
     [[nodiscard]] bool on_fin(std::uint32_t peer, const rails::FrameHeader& header, std::span<const std::byte> body);
     void peer_gone(std::uint32_t peer, ErrorCode code);
 
@@ -70,6 +72,10 @@ private:
         std::unique_ptr<std::byte[]> bounce;  // for a scatter list, which a region cannot express
     };
 
+    [[nodiscard]] static std::byte* start_of(const Transfer& transfer) noexcept {
+        return transfer.bounce != nullptr ? transfer.bounce.get() : transfer.place.pieces.front().data;
+    }
+    [[nodiscard]] Transfer* find(std::uint32_t peer, const FinBody& fin) noexcept;
     void end(Transfer& transfer, ErrorCode code);
 
     rails::RailManager& rails_;

@@ -28,6 +28,7 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
                               .rank = membership.in_job() ? membership.rank() : rails::no_rank};
     options.connector.key = rails::make_job_key(membership.job(), membership.key());
     options.connector.pair_limit = static_cast<base::Nanoseconds>(config.number("connect.timeout"));
+    options.connector.checksum = config.flag("link.checksum");
     options.assessor.probe = config.text("probe") != "off";
     options.assessor.share = config.text("probe") != "full";
     if (config.text("probe") == "cached") options.assessor.store = model::StoreOptions::read(config);

@@ -119,6 +119,9 @@ public:
 private:
     // Upper
     bool on_frame(std::uint32_t peer, const rails::FrameHeader& header, std::span<const std::byte> body) override;
+    std::span<const std::byte> closed_by(std::uint32_t peer, std::span<const std::byte> fin) noexcept override {
+        return bulk_in_.closed_by(peer, fin);
+    }
     void on_released(std::uint32_t peer, const rails::Frame& frame) override;
     void on_sendable(std::uint32_t peer) override;
     rails::Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,

@@ -24,6 +24,7 @@ std::vector<RailTraffic> Engine::traffic() {
                            .received_frames = t.received_frames,
                            .resent_frames = t.resent_frames,
                            .duplicate_frames = t.duplicate_frames,
+                           .corrupted_frames = t.corrupted_frames,
                            .links_lost = t.links_lost,
                            .copied_bytes = t.copied_bytes,
                            .timed_frames = t.timed_frames,
@@ -57,6 +58,11 @@ std::string Engine::report() {
     }
     text += fmt::format(fmt::runtime(row), "total", "", total.sent_bytes, total.received_bytes, total.sent_frames,
                         total.received_frames, total.resent_frames, total.duplicate_frames, total.links_lost);
+    for (const auto& t : traffic()) {
+        if (t.corrupted_frames == 0) continue;
+        text += fmt::format("# {} from {}: {} frames were corrupted, and sent again\n", t.rail,
+                            rails_.peers().name(t.peer.index()), t.corrupted_frames);
+    }
     for (const auto& t : traffic()) {
         if (t.copied_bytes == 0) continue;
         text += fmt::format("# {} to {}: {} B of large messages were copied into registered memory\n", t.rail,

@@ -18,7 +18,7 @@ void Connector::requested(std::uint32_t rail, const transports::Event& event, ba
     link.peer = peer;
     link.label = local.describe(event.link);
     if (verdict != Verdict::accepted) {
-        if (verdict != Verdict::duplicate && verdict != Verdict::leaving) {
+        if (verdict != Verdict::duplicate && verdict != Verdict::leaving && verdict != Verdict::resting) {
             said_of_strangers_.warning("rail {}: refused {}: {}", rails_[rail].traits().name, link.label,
                                        explain(verdict, event.data));
         }
@@ -29,6 +29,8 @@ void Connector::requested(std::uint32_t rail, const transports::Event& event, ba
     const auto hello = *parse_hello(event.data);
     drop_unproven(rail, hello, now);
     link.remote_rail = hello.rail;
+    link.nonce = hello.nonce;
+    link.checksum = hello.checksum || options_.checksum;
     link.state = LinkState::accepting;
     link.setup = std::make_unique<Link::Setup>();
     std::copy(event.data.begin(), event.data.end(), link.setup->hello.begin());
@@ -96,7 +98,9 @@ Verdict Connector::judge(std::uint32_t rail, const Hello& hello, std::uint32_t& 
     const auto newer = static_cast<std::int8_t>(hello.epoch - peers_[peer].epoch);
     if (newer < 0) return Verdict::stale_session;
     // Links of a session that is over do not stand in the way of the next.
-    return newer == 0 && loses_tie(peer, rail, hello, now) ? Verdict::duplicate : Verdict::accepted;
+    if (newer != 0) return Verdict::accepted;
+    if (host_.resting(peer, rail, hello.rail, now)) return Verdict::resting;
+    return loses_tie(peer, rail, hello, now) ? Verdict::duplicate : Verdict::accepted;
 }
 
 /// Calls `visit` for the other links between these two rails: what is live, and what we asked for.
@@ -131,10 +135,12 @@ Reply::Bytes Connector::make_reply(std::uint32_t rail, std::span<const std::byte
     if (verdict == Verdict::wrong_version || verdict == Verdict::wrong_job || verdict == Verdict::wrong_key) {
         return bare_refusal(verdict);
     }
+    const auto asked = parse_hello(hello);
     const Reply reply{.version = wire_version,
                       .verdict = verdict,
                       .rail = static_cast<std::uint8_t>(rail),
                       .epoch = peer == no_peer ? std::uint8_t{0} : peers_[peer].epoch,
+                      .checksum = options_.checksum || (asked && asked->checksum),
                       .from = options_.self,
                       .nonce = base::random_u64()};
     return encode_reply(options_.key, hello, reply);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "model/prior.hpp"
+#include "rails/seal.hpp"
 
 namespace railmux::rails {
 
@@ -57,7 +58,7 @@ void Assessor::link_down(Link& link) {
 }
 
 std::uint64_t Assessor::largest_probe(std::uint32_t rail) const noexcept {
-    constexpr std::uint64_t headers = FrameHeader::size + std::max(ProbeRequest::size, ProbeReply::size);
+    constexpr std::uint64_t headers = FrameHeader::size + std::max(ProbeRequest::size, ProbeReply::size) + Seal::size;
     return std::min<std::uint64_t>(rails_[rail].traits().max_frame, FramePool::largest) - headers;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/crypto.hpp"
+#include "rails/seal.hpp"
 
 namespace railmux::rails {
 
@@ -152,19 +153,20 @@ bool Connector::retry(std::uint32_t peer, std::uint32_t rail, std::uint8_t remot
     return false;
 }
 
-/// Starts connecting two rails; nullptr if they are connected, or being connected, already.
+/// Starts connecting two rails; nullptr if they are connected, or being connected, already, or rest.
 Link* Connector::open_pair(std::uint32_t peer, const Pair& pair, base::Nanoseconds now) {
     bool exists = false;
     links_.for_each([&](const Link& link) {
         exists = exists || (link.peer == peer && link.rail == pair.rail && link.remote_rail == pair.remote.rail &&
                             link.state != LinkState::closing);
     });
-    if (exists) return nullptr;
+    if (exists || host_.resting(peer, pair.rail, pair.remote.rail, now)) return nullptr;
 
     const auto& known = peers_[peer];
     const Hello hello{.version = wire_version,
                       .epoch = known.epoch,
                       .rail = static_cast<std::uint8_t>(pair.rail),
+                      .checksum = options_.checksum,
                       .from = options_.self,
                       .to = known.instance,
                       .nonce = base::random_u64(),
@@ -197,6 +199,10 @@ bool Connector::note_cause(std::uint32_t peer, const std::string& line) {
 void Connector::pair_failed(Link& link, ErrorCode code, std::string_view cause, base::Nanoseconds now) {
     const auto line = fmt::format("rail {} to {} ({}): {}", rails_[link.rail].traits().name, peers_.name(link.peer),
                                   link.label, cause);
+    const auto* talk = peers_[link.peer].talk.get();
+    // This very process has proved that it knows the key and speaks our version: so what was said now was corrupted.
+    const bool proved = talk != nullptr && talk->linked && options_.checksum;
+    if (proved && code != ErrorCode::peer_left) code = ErrorCode::unreachable;
     const bool hopeless =
         code == ErrorCode::wrong_version || code == ErrorCode::wrong_key || code == ErrorCode::peer_left;
     host_.pair_failed(link, cause, hopeless, now);
@@ -206,8 +212,9 @@ void Connector::pair_failed(Link& link, ErrorCode code, std::string_view cause, 
     }
     // A peer that is leaving may well do so before its last rails are connected.
     if (note_cause(link.peer, line) && code != ErrorCode::peer_left) log_.warning("{}", line);
-    auto* talk = peers_[link.peer].talk.get();
-    if (talk != nullptr && (code == ErrorCode::wrong_version || code == ErrorCode::wrong_key)) talk->worst = code;
+    if (auto* waiting = peers_[link.peer].talk.get();
+        waiting != nullptr && (code == ErrorCode::wrong_version || code == ErrorCode::wrong_key))
+        waiting->worst = code;
     pair_done(link.peer, now);
 }
 
@@ -270,6 +277,7 @@ void Connector::came_up(Link& link, std::span<const std::byte> reply, base::Nano
     // Another rail of the peer has that address now: this is a link, but not the one that was asked for.
     if (link.retried && parsed->rail != link.remote_rail) host_.pair_failed(link, {}, false, now);
     link.remote_rail = parsed->rail;
+    link.checksum = parsed->checksum;
     const auto peer = link.peer;
     if (redundant(link)) {
         disconnect(link, now);
@@ -296,12 +304,15 @@ void Connector::send_proof(Link& link) {
     link.outbox.push(frame);
 }
 
-void Connector::received(Link& link, std::span<const std::byte> frame, base::Nanoseconds now) {
+void Connector::received(Link& link, std::span<const std::byte> bytes, base::Nanoseconds now) {
+    const auto opened = link.checksum ? open_sealed(bytes) : Opened{.frame = bytes};
+    const auto frame = opened ? opened->frame : std::span<const std::byte>{};
     const auto header = parse_header(frame);
     if (link.state != LinkState::proving || !header || header->type != FrameType::proof ||
         !proof_holds(options_.key, link.setup->hello, link.setup->reply, frame.subspan(FrameHeader::size))) {
-        said_of_strangers_.warning("rail {}: {} did not prove that it knows the job key; closed",
-                                   rails_[link.rail].traits().name, link.label);
+        said_of_strangers_.warning("rail {}: {} did not prove that it knows the job key{}; closed",
+                                   rails_[link.rail].traits().name, link.label,
+                                   opened ? "" : ": what came is corrupted (its checksum is wrong)");
         disconnect(link, now);
         return;
     }
@@ -317,7 +328,6 @@ void Connector::received(Link& link, std::span<const std::byte> frame, base::Nan
     if (link.peer == no_peer) link.peer = peers_.of_instance(hello.from.instance, hello.from.rank);
     host_.follow_session(link.peer, hello.from.instance, hello.epoch);
     settle_tie(link, now);
-    link.nonce = hello.nonce;
     link.setup.reset();
     host_.link_proven(link, now);
 }

@@ -36,6 +36,9 @@ public:
     /// The peer is the process `instance`, whose session with us has that epoch: another session with it, or one with the
     /// process whose place it took, ends.
     virtual void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) = 0;
+    /// Whether data over this pair of rails was corrupted so recently that it is not to be connected yet.
+    [[nodiscard]] virtual bool resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                                       base::Nanoseconds now) const = 0;
 
 protected:
     ~ConnectorHost() = default;
@@ -47,6 +50,7 @@ public:
         Identity self;
         JobKey key;
         base::Nanoseconds pair_limit = 2 * base::second;  // for one pair, handshake included
+        bool checksum = false;                            // frames are to carry checksums
     };
 
     Connector(Options options, RailSet& rails, LinkTable& links, PeerTable& peers, FramePool& pool, ConnectorHost& host,
@@ -68,7 +72,7 @@ public:
     // Events of rails, as far as they concern links that are not live.
     void requested(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void came_up(Link& link, std::span<const std::byte> reply, base::Nanoseconds now);
-    void received(Link& link, std::span<const std::byte> frame, base::Nanoseconds now);
+    void received(Link& link, std::span<const std::byte> bytes, base::Nanoseconds now);
     /// A link that was not live went down; the caller removes it afterwards.
     void went_down(Link& link, const transports::Event& event, base::Nanoseconds now);
 

@@ -112,12 +112,18 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
 
 void RailManager::on_received(Link& link, const transports::Event& event, base::Nanoseconds now) {
     link.said_at = now;
-    const auto header = parse_header(event.data);
+    auto bytes = event.data;
+    if (link.checksum) [[unlikely]] {
+        const auto frame = opened(link, bytes, now);
+        if (!frame) return;
+        bytes = *frame;
+    }
+    const auto header = parse_header(bytes);
     if (!header) {
         break_off(link, "it sent a malformed frame", now);
         return;
     }
-    const auto body = event.data.subspan(FrameHeader::size);
+    const auto body = bytes.subspan(FrameHeader::size);
     if (header->type == FrameType::closing) {
         link.leaving = true;
         return;
@@ -302,7 +308,9 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
     bool good = true;
     const auto up = [&](const FrameHeader& in, std::span<const std::byte> bytes) {
         if (known.left) return;  // answers that crossed with its goodbye
-        if (in.type == FrameType::bye) {
+        if (in.type >= FrameType::eager) [[likely]] {
+            good = upper_.on_frame(peer, in, bytes) && good;
+        } else if (in.type == FrameType::bye) {
             known.left = true;
             recovery_.forget(peer);
             assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
@@ -311,7 +319,7 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
         } else if (in.type == FrameType::address) {
             good = moved(peer, bytes, now) && good;
         } else {
-            good = upper_.on_frame(peer, in, bytes) && good;
+            good = in.type == FrameType::settle ? on_settle(peer, bytes, now) : on_settled(link, in, bytes, now);
         }
     };
     const bool ordered = (header.flags & frame_flag::ordered) != 0;
@@ -334,6 +342,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     const auto peer = link.peer;
     const auto slot = link.slot;
     const auto rail = link.rail;
+    const auto nonce = link.nonce;
     const bool was_live = link.was_live;
     if (link.state == LinkState::live) {
         if (!peers_[peer].left && !link.leaving) lose(link, event.text, now);
@@ -344,6 +353,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     empty_outbox(link);
     links_.remove(link);
     if (peer == no_peer || peers_[peer].talk == nullptr) return;
+    link_over(peer, nonce, now);
     auto& known = peers_[peer];
     if (known.left && known.talk->links.empty()) {
         end_session(peer, known.epoch, ErrorCode::peer_left);

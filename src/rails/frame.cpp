@@ -14,6 +14,8 @@ bool known(FrameType type) noexcept {
         case FrameType::probe_reply:
         case FrameType::model:
         case FrameType::lost:
+        case FrameType::settle:
+        case FrameType::settled:
         case FrameType::address:
         case FrameType::eager:
         case FrameType::rts:

@@ -34,7 +34,9 @@ enum class FrameType : std::uint8_t {
     probe_reply = 6,  // answers a train of those
     model = 7,        // what came out
     lost = 8,         // another link died at the sender's end: u64, the nonce of its hello. No sequence number
-    address = 9,      // where the sender is now: its ProcessAddress
+    settle = 9,       // the same, and the other side is to answer when the link is over at its end, too
+    settled = 10,     // it is: what has come by then
+    address = 11,     // where the sender is now: its ProcessAddress
     eager = 16,       // message with its payload
     rts = 17,         // "ready to send": the header of a message whose payload stays behind
     cts = 18,         // "clear to send": where the payload may be put
@@ -105,7 +107,7 @@ struct BulkTarget {
 
 inline constexpr std::uint32_t no_link = ~std::uint32_t{0};
 
-/// A frame in memory. Allocated with `capacity` bytes behind it for header and payload.
+/// A frame in memory. Allocated with `capacity` bytes behind it for header and payload, and room for checksums.
 struct Frame {
     Frame* next = nullptr;  // in an outbox, a free list or a waiting list: one at a time
     std::uint32_t capacity = 0;
@@ -126,7 +128,10 @@ struct Frame {
     bool again = false;           // the link that it went to first died
     bool denied = false;          // its put is not allowed: what follows goes without
     std::uint8_t rail = 0;        // of the link that it went to
+    bool summed = false;          // put_sum is that of what is being put
+    bool parked = false;          // waits until it is settled what has come over the link that it went to
     std::uint32_t predicted = 0;  // its delivery after `sent`, in ns, at most 4 s; 0: it is not one of those compared
+    std::uint32_t put_sum = 0;    // checksum of the bytes of its put
     std::uint64_t token = 0;      // the owner's; not 0: the owner is told when the frame is released
 
     // Bulk in front of the frame: put these, then send the frame on the same link.

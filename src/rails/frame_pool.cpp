@@ -4,6 +4,8 @@
 #include <cassert>
 #include <new>
 
+#include "rails/seal.hpp"
+
 namespace railmux::rails {
 
 std::size_t FramePool::class_of(std::size_t bytes) noexcept {
@@ -31,7 +33,8 @@ void FramePool::give(Frame* frame) noexcept {
 }
 
 void FramePool::grow(std::size_t size_class) {
-    const auto stride = (sizeof(Frame) + classes[size_class] + alignof(Frame) - 1) / alignof(Frame) * alignof(Frame);
+    const auto bytes = sizeof(Frame) + classes[size_class] + Seal::size;
+    const auto stride = (bytes + alignof(Frame) - 1) / alignof(Frame) * alignof(Frame);
     const auto count = std::max<std::size_t>(slab_bytes / stride, 1);
     auto slab = std::make_unique_for_overwrite<std::byte[]>(stride * count);
     for (std::size_t i = 0; i < count; ++i) {

@@ -20,7 +20,7 @@ public:
     FramePool(const FramePool&) = delete;
     FramePool& operator=(const FramePool&) = delete;
 
-    /// A cleared frame with room for `bytes` behind it. `bytes` is at most `largest`.
+    /// A cleared frame with room for `bytes` behind it, and a seal. `bytes` is at most `largest`.
     [[nodiscard]] Frame* take(std::size_t bytes);
     void give(Frame* frame) noexcept;
 

@@ -15,6 +15,11 @@ namespace {
 constexpr std::size_t hello_mac_at = 40;
 constexpr std::size_t reply_mac_at = 32;
 
+// Besides the number of the rail, which is less than max_rails, in its byte of the hello.
+constexpr std::uint8_t hello_checksum = 0x80;
+constexpr std::uint8_t reply_checksum = 1;
+static_assert(max_rails <= hello_checksum);
+
 std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 Proof hello_mac(const JobKey& key, std::span<const std::byte> body) {
@@ -42,6 +47,7 @@ std::string_view to_string(Verdict verdict) noexcept {
         case Verdict::duplicate: return "this pair of rails is connected already";
         case Verdict::leaving: return "it is leaving";
         case Verdict::stale_session: return "it has given the session up";
+        case Verdict::resting: return "it does not use this pair of rails for a while, because data was corrupted";
     }
     return "unknown verdict";
 }
@@ -60,7 +66,7 @@ Hello::Bytes encode_hello(const JobKey& key, const Hello& hello) {
     auto* at = bytes.data();
     base::store(at, hello.version);
     at[2] = static_cast<std::byte>(hello.epoch);
-    at[3] = static_cast<std::byte>(hello.rail);
+    at[3] = static_cast<std::byte>(hello.rail | (hello.checksum ? hello_checksum : 0));
     base::store(at + 4, hello.from.rank);
     base::store(at + 8, hello.from.instance);
     base::store(at + 16, hello.to);
@@ -77,7 +83,9 @@ std::optional<Hello> parse_hello(std::span<const std::byte> bytes) noexcept {
     Hello hello;
     hello.version = base::load<std::uint16_t>(at);
     hello.epoch = static_cast<std::uint8_t>(at[2]);
-    hello.rail = static_cast<std::uint8_t>(at[3]);
+    const auto rail = static_cast<std::uint8_t>(at[3]);
+    hello.rail = rail & static_cast<std::uint8_t>(~hello_checksum);
+    hello.checksum = (rail & hello_checksum) != 0;
     hello.from.rank = base::load<std::uint32_t>(at + 4);
     hello.from.instance = base::load<std::uint64_t>(at + 8);
     hello.to = base::load<std::uint64_t>(at + 16);
@@ -108,6 +116,7 @@ Reply::Bytes encode_reply(const JobKey& key, std::span<const std::byte> hello, c
     base::store(at + 8, reply.from.instance);
     base::store(at + 16, reply.nonce);
     at[24] = static_cast<std::byte>(reply.epoch);
+    at[25] = static_cast<std::byte>(reply.checksum ? reply_checksum : 0);
     const auto mac = reply_mac(key, hello, std::span(bytes).first(reply_mac_at));
     std::copy(mac.begin(), mac.end(), at + reply_mac_at);
     return bytes;
@@ -124,7 +133,7 @@ std::optional<Reply> parse_reply(std::span<const std::byte> bytes) noexcept {
     if (bytes.size() != Reply::size) return std::nullopt;
     const auto* at = bytes.data();
     const auto verdict = static_cast<std::uint8_t>(at[2]);
-    if (verdict > static_cast<std::uint8_t>(Verdict::stale_session)) return std::nullopt;
+    if (verdict > static_cast<std::uint8_t>(Verdict::resting)) return std::nullopt;
     Reply reply;
     reply.version = base::load<std::uint16_t>(at);
     reply.verdict = static_cast<Verdict>(verdict);
@@ -133,6 +142,7 @@ std::optional<Reply> parse_reply(std::span<const std::byte> bytes) noexcept {
     reply.from.instance = base::load<std::uint64_t>(at + 8);
     reply.nonce = base::load<std::uint64_t>(at + 16);
     reply.epoch = static_cast<std::uint8_t>(at[24]);
+    reply.checksum = (static_cast<std::uint8_t>(at[25]) & reply_checksum) != 0;
     return reply;
 }
 

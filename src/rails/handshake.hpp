@@ -46,6 +46,7 @@ enum class Verdict : std::uint8_t {
     duplicate = 5,  // this pair of rails is connected, or the other side's own attempt goes first
     leaving = 6,    // the context is being closed
     stale_session = 7,  // the acceptor gave the session up; begin a new one with the epoch in the reply
+    resting = 8,        // what came over this pair of rails was corrupted: not so soon again
 };
 
 [[nodiscard]] std::string_view to_string(Verdict verdict) noexcept;
@@ -60,6 +61,7 @@ struct Hello {
     std::uint16_t version = 0;
     std::uint8_t epoch = 0;  // counts the sessions between the two, modulo 256
     std::uint8_t rail = 0;   // the connector's number for its rail
+    bool checksum = false;   // the connector wants checksums
     Identity from;
     std::uint64_t to = 0;  // instance expected at the other end
     std::uint64_t nonce = 0;
@@ -74,6 +76,7 @@ struct Reply {
     Verdict verdict = Verdict::accepted;
     std::uint8_t rail = 0;   // the acceptor's number for its rail
     std::uint8_t epoch = 0;  // the acceptor's count of sessions
+    bool checksum = false;   // frames of the link carry checksums: either side wants them
     Identity from;
     std::uint64_t nonce = 0;
 };

@@ -46,6 +46,8 @@ struct Link {
     std::uint32_t rail = 0;        // local
     std::uint8_t remote_rail = 0;  // the peer's number
     LinkState state = LinkState::free;
+    bool checksum = false;   // its frames are sealed (seal.hpp)
+    bool corrupted = false;  // something came over it that was not what was sent
     bool initiated = false;  // by us
     bool dirty = false;      // listed for posting
     bool refused = false;    // the rail took less than it was offered last time
@@ -53,7 +55,7 @@ struct Link {
     bool was_live = false;   // the handshake was done once
     bool retried = false;    // a lost one that is asked for again, outside of any attempt
     std::uint32_t peer = no_peer;
-    std::uint64_t nonce = 0;      // of its hello: names it at both ends, once it is live
+    std::uint64_t nonce = 0;      // of its hello: names it at both ends, once the acceptor has it, or it is live
     base::Nanoseconds since = 0;  // of its state
     base::Nanoseconds limit = 0;  // for becoming live
     std::string label;            // both ends, for people

@@ -31,6 +31,7 @@ struct Traffic {
     std::uint64_t received_frames = 0;
     std::uint64_t resent_frames = 0;
     std::uint64_t duplicate_frames = 0;
+    std::uint64_t corrupted_frames = 0;
     std::uint64_t links_lost = 0;
     std::uint64_t copied_bytes = 0;  // of puts, into registered memory
     // Of some frames: what was predicted, and what came of it.
@@ -76,6 +77,11 @@ struct Conversation {
     std::uint32_t consumed_here = 0;   // of the peer's data, by our application
     std::uint32_t reported_here = 0;   // as last told to the peer
     std::uint32_t consumed_there = 0;  // of our data, by the peer's
+
+    // Links of which it is not settled yet what has come over them, by their nonces: those that frames of ours are parked for,
+    // and those that the peer asks for and that are not over here.
+    std::vector<std::uint64_t> settling;
+    std::vector<std::uint64_t> to_settle;
 
     // Connecting.
     bool linked = false;            // there has been a link

@@ -275,7 +275,10 @@ void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
     auto& known = peers_[link.peer];
     // Without a link and without a goodbye the peer must be found again, or given up: whoever waits to receive from it would
     // otherwise wait for ever.
-    if (known.talk->links.empty() && !known.left && !link.leaving) want(link.peer, now);
+    if (!known.talk->links.empty() || known.left || link.leaving) return;
+    want(link.peer, now);
+    // One that ends as soon as it begins would do so again.
+    if (now - link.since < first_back_off) known.talk->next_attempt = now + first_back_off;
 }
 
 void RailManager::detach(Link& link) {

@@ -53,6 +53,9 @@ public:
     /// A frame of `peer`, exactly once; ordered ones in order. `body` is lent for the call. False: it breaks the protocol.
     [[nodiscard]] virtual bool on_frame(std::uint32_t peer, const FrameHeader& header,
                                         std::span<const std::byte> body) = 0;
+    /// The bytes that a fin says are in their place, where they can still be looked at; else none.
+    [[nodiscard]] virtual std::span<const std::byte> closed_by(std::uint32_t peer,
+                                                               std::span<const std::byte> fin) noexcept = 0;
     /// A frame with a token is acknowledged, or its session is over, and no rail reads its memory, or that of its put, any
     /// more.
     virtual void on_released(std::uint32_t peer, const Frame& frame) = 0;
@@ -235,6 +238,10 @@ private:
     void attempt_over(std::uint32_t peer, base::Nanoseconds now) override;
     void pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) override;
     void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) override;
+    [[nodiscard]] bool resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                               base::Nanoseconds now) const override {
+        return recovery_.resting({peer, rail, remote_rail}, now);
+    }
 
     // AssessorHost
     void post_now(Link& link, Frame* frame) override;
@@ -259,6 +266,19 @@ private:
     void learn_from_train(const Link& link, base::Nanoseconds now, std::optional<base::Nanoseconds> held);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
+
+    // Corrupted data, and what came before a link was over (settling.cpp)
+    [[nodiscard]] std::optional<std::span<const std::byte>> opened(Link& link, std::span<const std::byte> bytes,
+                                                                   base::Nanoseconds now);
+    void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
+    [[nodiscard]] bool park(const Link& link, Frame& frame) noexcept;
+    void send_settling(std::uint32_t peer, Frame* frame, base::Nanoseconds now);
+    void ask_to_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
+    [[nodiscard]] bool on_settle(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
+    void answer_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
+    [[nodiscard]] bool on_settled(const Link& link, const FrameHeader& header, std::span<const std::byte> body,
+                                  base::Nanoseconds now);
+    void link_over(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
 
     // Sending (sending.cpp)
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);

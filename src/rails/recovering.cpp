@@ -33,6 +33,7 @@ void RailManager::lose(const Link& link, std::string_view cause, base::Nanosecon
                     .label = link.label,
                     .cause = std::string(cause),
                     .ours = link.initiated,
+                    .corrupted = link.corrupted,
                     .limit = shortest_try + latencies_per_try * latency},
                    now);
     schedule(recovery_.next_due());

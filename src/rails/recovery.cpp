@@ -37,6 +37,7 @@ void Recovery::lost(Lost link, base::Nanoseconds now) {
     const bool again = known->up && !known->missed && now - known->up_since < steady;
     if (again) link.back_off = std::min(known->back_off * 2, options_.longest * rarer);
     link.next = now + jittered(link.back_off);
+    link.rests_until = link.corrupted ? link.next : now;
     *known = std::move(link);
 }
 
@@ -63,7 +64,7 @@ void Recovery::rail_up(std::uint32_t rail, base::Nanoseconds now) {
     for (auto& lost : all_) {
         if (lost.pair.rail != rail || lost.up) continue;
         lost.once = true;
-        lost.next = now;
+        lost.next = lost.rests_until = now;
         lost.back_off = options_.first;
     }
 }
@@ -84,6 +85,11 @@ base::Nanoseconds Recovery::next_due() const noexcept {
         if (waits(lost)) next = std::min(next, lost.next);
     }
     return next;
+}
+
+bool Recovery::resting(const Pair& pair, base::Nanoseconds now) const noexcept {
+    const auto lost = std::ranges::find(all_, pair, &Lost::pair);
+    return lost != all_.end() && !lost->up && now < lost->rests_until;
 }
 
 std::vector<Recovery::Lost> Recovery::of(std::uint32_t peer) const {

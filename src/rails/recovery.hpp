@@ -45,6 +45,7 @@ public:
         std::string label;            // both ends, for people
         std::string cause;            // of the loss
         bool ours = false;            // this side asks
+        bool corrupted = false;       // what came over it was not what was sent
         base::Nanoseconds limit = 0;  // for one try
         base::Nanoseconds since = 0;  // when it was lost
 
@@ -55,6 +56,7 @@ public:
         bool once = false;           // this side asks, too, this time
         base::Nanoseconds next = 0;  // never: when there is a way to the peer again
         base::Nanoseconds back_off = 0;
+        base::Nanoseconds rests_until = 0;
         base::Nanoseconds up_since = 0;
     };
 
@@ -81,6 +83,10 @@ public:
     [[nodiscard]] std::optional<Lost> take_due(base::Nanoseconds now, May may);
     /// When take_due may have something; far away if nothing is lost.
     [[nodiscard]] base::Nanoseconds next_due() const noexcept;
+
+    /// Whether the link was lost because its data was corrupted, and the time of the first try has not come: nobody is to
+    /// connect this pair before that.
+    [[nodiscard]] bool resting(const Pair& pair, base::Nanoseconds now) const noexcept;
 
     /// What is lost of a peer now.
     [[nodiscard]] std::vector<Lost> of(std::uint32_t peer) const;

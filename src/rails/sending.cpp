@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "rails/seal.hpp"
+
 namespace railmux::rails {
 
 using transports::Op;
@@ -79,6 +81,7 @@ void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
     frame->rail = static_cast<std::uint8_t>(link.rail);
     frame->queued = true;
     frame->posted = 0;
+    frame->summed = false;
     frame->sent = now;
     link.queued_bytes += frame->wire_bytes();
     if (frame->type == FrameType::probe_reply) link.queued_answers += frame->bytes;
@@ -232,6 +235,10 @@ bool RailManager::post_outbox(Link& link) {
                 told = std::min(told, count);
             }
             frame->segment = {frame->data(), frame->bytes, 0};
+            if (link.checksum) [[unlikely]] {
+                seal(*frame);
+                frame->segment.size += Seal::size;
+            }
             works_[count++] = {.op = Op::send, .link = link.id, .segments = {&frame->segment, 1}, .cookie = cookie};
         }
         const auto taken = rail.post({works_.data(), count});
@@ -305,6 +312,7 @@ void RailManager::deny_puts(std::uint32_t peer, Frame& frame) {
 void RailManager::drop_put(Frame& frame) noexcept {
     frame.piece_count = 0;
     frame.payload = 0;
+    frame.summed = false;
     frame.flags |= frame_flag::denied;
     stamp_flags(frame.data(), frame.flags);
 }
@@ -329,15 +337,21 @@ void RailManager::empty_outbox(Link& link) {
 void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now) {
     auto& known = peers_[peer];
     static_cast<void>(catch_up());
+    bool parked = false;
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
-        if (frame.link != lost_slot || frame.queued || frame.undone > 0) return;
+        if (frame.link != lost_slot || frame.queued || frame.undone > 0 || frame.parked) return;
         uncharge(frame);
         if (frame.denied && frame.piece_count > 0) drop_put(frame);
         frame.again = frame.again || lost_slot != no_link;
         frame.predicted = 0;
+        if (lost_slot != no_link && park(links_.at(lost_slot), frame)) {
+            parked = true;
+            return;
+        }
         route(peer, *known.talk, &frame, now);
         if (lost_slot != no_link && frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
     });
+    if (parked) ask_to_settle(peer, links_.at(lost_slot).nonce, now);
 }
 
 // --- Acknowledging ---------------------------------------------------------------------------------------------------

@@ -32,8 +32,10 @@ public:
 
     // --- Sending -----------------------------------------------------------------------------------------------------
 
-    /// Whether `enter` may be called. A part of the window is kept for frames that answer others.
-    [[nodiscard]] bool open() const noexcept { return next_seq_ - sent_.base() < window; }
+    /// Whether `enter` may be called. A part of the window is kept for frames that answer others, and a few places for those
+    /// that settle what has come: what is parked until then may be what keeps the window from moving.
+    [[nodiscard]] bool open_for_settling() const noexcept { return next_seq_ - sent_.base() < window; }
+    [[nodiscard]] bool open() const noexcept { return next_seq_ - sent_.base() < window - 64; }
     [[nodiscard]] bool open_for_messages() const noexcept { return next_seq_ - sent_.base() < window - window / 8; }
     [[nodiscard]] bool all_acknowledged() const noexcept { return next_seq_ == sent_.base(); }
 

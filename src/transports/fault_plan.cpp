@@ -12,8 +12,8 @@ namespace railmux::transports {
 
 namespace {
 
-constexpr std::array<std::string_view, 7> names{"refuse", "delay_work", "delay",    "duplicate",
-                                                "stall",  "kill_work",  "kill_link"};
+constexpr std::array<std::string_view, 8> names{"refuse", "delay_work", "delay",     "duplicate",
+                                                "stall",  "kill_work",  "kill_link", "corrupt"};
 
 [[noreturn]] void malformed(std::string_view rule) {
     throw Error(ErrorCode::invalid_argument, "malformed fault \"" + std::string(rule) + "\"",

@@ -10,6 +10,8 @@
 //                       disconnected; accepted works pile up to tx_depth
 //   kill_work@N         the N-th accepted work never reaches the rail, completes as link_lost, and its link dies
 //   kill_link@N         after the N-th step its link dies
+//   corrupt@N           of what the N-th accepted work carries one bit is wrong where it arrives; the bytes of the caller stay
+//                       as they are
 //   NAME=P%[:POLLS]     instead of the N-th: each one, with that probability, from the seed
 //
 // A step is a work accepted or an event of a link handed out by the rail below; works, events, frames and steps are
@@ -26,7 +28,7 @@
 
 namespace railmux::transports {
 
-enum class Fault : std::uint8_t { refuse, delay_work, delay, duplicate, stall, kill_work, kill_link };
+enum class Fault : std::uint8_t { refuse, delay_work, delay, duplicate, stall, kill_work, kill_link, corrupt };
 
 struct FaultRule {
     Fault fault = Fault::refuse;
@@ -43,7 +45,7 @@ struct FaultPlan {
     [[nodiscard]] bool empty() const noexcept { return rules.empty(); }
     /// Throws Error(invalid_argument) naming the rule that is malformed.
     [[nodiscard]] static FaultPlan parse(std::string_view text);
-    /// Refusals, delays, and with most seeds one fault that shows.
+    /// Refusals, delays, and with most seeds one fault that shows; none that breaks the contract, as `corrupt` does.
     [[nodiscard]] static FaultPlan random(std::uint64_t seed);
     [[nodiscard]] std::string text() const;
     friend bool operator==(const FaultPlan&, const FaultPlan&) = default;

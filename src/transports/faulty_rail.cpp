@@ -105,15 +105,31 @@ bool FaultyRail::take_over(const Work& work, LinkState& state) {
         lost_.push_back({work.link, work.cookie});
         return true;
     }
-    if (const auto* rule = hit(Fault::delay_work, works_ + 1)) {
-        defer(work, polls_ + rule->polls);
+    Work sent = work;
+    Segment wrong;
+    const bool corrupts = work.op != Op::get && payload_of(work) > 0 && hit(Fault::corrupt, works_ + 1) != nullptr;
+    if (corrupts) {
+        wrong = corrupt(work);
+        sent.segments = {&wrong, 1};
+    }
+    const auto* rule = hit(Fault::delay_work, works_ + 1);
+    if (rule != nullptr || stalled(work.link) || deferring(work.link)) {
+        defer(sent, rule != nullptr ? polls_ + rule->polls : 0);
         return true;
     }
-    if (stalled(work.link) || deferring(work.link)) {
-        defer(work, 0);
-        return true;
-    }
-    return rail_->post({&work, 1}) == 1;
+    const bool taken = rail_->post({&sent, 1}) == 1;
+    if (corrupts && !taken) --corruptions_;
+    return taken;
+}
+
+/// What goes instead of the bytes of the work.
+Segment FaultyRail::corrupt(const Work& work) {
+    auto& bytes = corrupted_.emplace_back(Corrupted{.link = work.link, .bytes = {}}).bytes;
+    for (const auto& segment : work.segments) bytes.insert(bytes.end(), segment.data, segment.data + segment.size);
+    const auto bit = random_() % (bytes.size() * 8);
+    bytes[bit / 8] ^= std::byte{1} << bit % 8;
+    ++corruptions_;
+    return {bytes.data(), bytes.size(), 0};
 }
 
 void FaultyRail::defer(const Work& work, std::uint64_t release) {
@@ -245,7 +261,9 @@ void FaultyRail::handed_out(const Event& event) {
     if (state == nullptr) return;
     if (event.kind == EventKind::done && state->outstanding > 0) --state->outstanding;
     if (event.kind == EventKind::link_up) state->up = true;
-    if (event.kind == EventKind::link_down) links_.erase(key(event.link));
+    if (event.kind != EventKind::link_down) return;
+    links_.erase(key(event.link));
+    std::erase_if(corrupted_, [&](const auto& corrupted) { return corrupted.link == event.link; });
 }
 
 int FaultyRail::arm() noexcept {

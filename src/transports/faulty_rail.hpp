@@ -34,6 +34,8 @@ public:
     [[nodiscard]] std::uint64_t works() const noexcept { return works_; }
     [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
     [[nodiscard]] std::uint64_t steps() const noexcept { return works_ + events_; }
+    /// Works corrupted so far.
+    [[nodiscard]] std::uint64_t corruptions() const noexcept { return corruptions_; }
 
     [[nodiscard]] const RailTraits& traits() const noexcept override { return rail_->traits(); }
     [[nodiscard]] std::span<const std::byte> address() const noexcept override { return rail_->address(); }
@@ -83,10 +85,15 @@ private:
         LinkId link;
         std::uint64_t cookie = 0;
     };
+    struct Corrupted {
+        LinkId link;
+        std::vector<std::byte> bytes;
+    };
 
     // post
     [[nodiscard]] bool post_one(const Work& work);
     [[nodiscard]] bool take_over(const Work& work, LinkState& state);
+    [[nodiscard]] Segment corrupt(const Work& work);
     void defer(const Work& work, std::uint64_t release);
     void step(LinkId link);
 
@@ -114,12 +121,14 @@ private:
     std::uint64_t events_ = 0;
     std::uint64_t frames_ = 0;
     std::uint64_t polls_ = 0;
+    std::uint64_t corruptions_ = 0;
     bool refused_ = false;  // since the last arm
     std::unordered_map<std::uint64_t, LinkState> links_;
-    std::deque<Deferred> deferred_;  // works not yet given to the rail
-    std::deque<Lost> lost_;          // works that complete as link_lost with the next poll
-    std::deque<Held> held_;          // events not yet handed out
-    std::deque<Held> lent_;          // events handed out by the last poll
+    std::deque<Deferred> deferred_;    // works not yet given to the rail
+    std::deque<Lost> lost_;            // works that complete as link_lost with the next poll
+    std::deque<Corrupted> corrupted_;  // what rails carry instead of the callers' bytes, until their links are gone
+    std::deque<Held> held_;            // events not yet handed out
+    std::deque<Held> lent_;            // events handed out by the last poll
 };
 
 }  // namespace railmux::transports

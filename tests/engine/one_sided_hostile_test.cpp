@@ -61,6 +61,7 @@ private:
         return true;
     }
     void on_released(std::uint32_t, const rails::Frame&) override {}
+    std::span<const std::byte> closed_by(std::uint32_t, std::span<const std::byte>) noexcept override { return {}; }
     void on_sendable(std::uint32_t) override {}
     rails::Frame* next_bulk(std::uint32_t, std::uint32_t, std::uint8_t, std::uint64_t) override { return nullptr; }
     std::uint64_t bulk_left(std::uint32_t, std::uint8_t) override { return 0; }

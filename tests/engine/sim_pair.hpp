@@ -146,7 +146,8 @@ private:
 /// Two hosts, a and b.
 class SimPair {
 public:
-    explicit SimPair(std::string_view policy, FaultyTransport::Plans plans = {}, std::uint64_t seed = 1, int rails = 2)
+    explicit SimPair(std::string_view policy, FaultyTransport::Plans plans = {}, std::uint64_t seed = 1, int rails = 2,
+                     const Config& of_a = {}, const Config& of_b = {})
         : hosts(seed, std::move(plans)) {
         // The second rail is slower by far, so that frames overtake each other.
         for (int i = 0; i < rails; ++i) {
@@ -156,8 +157,8 @@ public:
                 hosts.fabric.add_rail(host, {.device = "eth" + number, .network = "net" + number, .timing = timing});
             }
         }
-        a = hosts.start("a", policy, &rails_a);
-        b = hosts.start("b", policy, &rails_b);
+        a = hosts.start("a", policy, &rails_a, of_a);
+        b = hosts.start("b", policy, &rails_b, of_b);
         to_b = a->add_peer(b->address());
         to_a = b->add_peer(a->address());
     }

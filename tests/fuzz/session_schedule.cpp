@@ -55,12 +55,12 @@ private:
 class Side final : private Upper {
 public:
     Side(sim::Fabric& fabric, const std::string& host, Identity self, std::string_view policy,
-         const transports::FaultPlan& plan)
+         const transports::FaultPlan& plan, bool checksum)
         : host_(host),
           other_rank_(1 - self.rank),
           rails_(transports_of(fabric, host, plan), {}, log_),
           policy_(sched::make_policy(policy, rails_.size())),
-          manager(options_of(self), rails_, *policy_, *this, log_) {
+          manager(options_of(self, checksum), rails_, *policy_, *this, log_) {
         for (std::uint32_t rank = 0; rank < 2; ++rank) manager.peers().of_rank(rank);
     }
 
@@ -107,9 +107,12 @@ private:
         all.push_back(std::make_unique<FaultyDevices>(sim::make_transport(fabric, host), plan));
         return all;
     }
-    static RailManager::Options options_of(Identity self) {
+    static RailManager::Options options_of(Identity self, bool checksum) {
         RailManager::Options all;
-        all.connector = {.self = self, .key = make_job_key("job", "secret"), .pair_limit = 50 * base::millisecond};
+        all.connector = {.self = self,
+                         .key = make_job_key("job", "secret"),
+                         .pair_limit = 50 * base::millisecond,
+                         .checksum = checksum};
         all.assessor.probe = false;
         all.assessor.clock = &now;
         all.patience = 36'000 * base::second;  // sessions do not end here
@@ -145,6 +148,7 @@ private:
     void on_released(std::uint32_t, const Frame& frame) override {
         if (unreleased_.erase(frame.token) == 0) note(fmt::format("frame {:#x} was released twice", frame.token));
     }
+    std::span<const std::byte> closed_by(std::uint32_t, std::span<const std::byte>) noexcept override { return {}; }
     void on_sendable(std::uint32_t) override {}
     Frame* next_bulk(std::uint32_t, std::uint32_t, std::uint8_t, std::uint64_t) override { return nullptr; }
     std::uint64_t bulk_left(std::uint32_t, std::uint8_t) override { return 0; }
@@ -175,15 +179,18 @@ public:
 struct Faults {
     const char* plan;
     int polls;  // after so many without anything, what faults hold back has been let go
+    bool checksum = false;
 };
-constexpr std::array<Faults, 8> all_faults{{{"", 1},
-                                            {"", 1},
-                                            {"duplicate=10%", 2},
-                                            {"delay=10%:7", 9},
-                                            {"delay_work=10%:5,refuse=20%", 7},
-                                            {"duplicate=5%,delay=20%:3,refuse=5%", 5},
-                                            {"kill_work=2%,duplicate=10%", 2},
-                                            {"kill_link=1%,delay=5%:9,delay_work=5%:3,stall=1%:20", 24}}};
+constexpr std::array<Faults, 10> all_faults{{{"", 1},
+                                             {"", 1},
+                                             {"duplicate=10%", 2},
+                                             {"delay=10%:7", 9},
+                                             {"delay_work=10%:5,refuse=20%", 7},
+                                             {"duplicate=5%,delay=20%:3,refuse=5%", 5},
+                                             {"kill_work=2%,duplicate=10%", 2},
+                                             {"kill_link=1%,delay=5%:9,delay_work=5%:3,stall=1%:20", 24},
+                                             {"corrupt=5%", 1, true},
+                                             {"corrupt=1%,duplicate=5%,delay=10%:3,kill_link=1%", 5, true}}};
 
 class Schedule {
 public:
@@ -202,8 +209,8 @@ public:
         auto plan = transports::FaultPlan::parse(faults.plan);
         plan.seed = choices_.below(256);
         const std::uint64_t instance = choices_.below(2) == 0 ? 10 : 30;  // who goes first when both connect
-        a_.emplace(fabric_, "a", Identity{.instance = instance, .rank = 0}, policy, plan);
-        b_.emplace(fabric_, "b", Identity{.instance = 20, .rank = 1}, policy, plan);
+        a_.emplace(fabric_, "a", Identity{.instance = instance, .rank = 0}, policy, plan, faults.checksum);
+        b_.emplace(fabric_, "b", Identity{.instance = 20, .rank = 1}, policy, plan, false);  // one side is enough
         a_->knows(*b_);
         b_->knows(*a_);
     }
@@ -307,6 +314,7 @@ private:
                 stats.resent += side->traffic(rail).resent_frames;
                 stats.duplicates += side->traffic(rail).duplicate_frames;
                 stats.links_lost += side->traffic(rail).links_lost;
+                stats.corrupted += side->traffic(rail).corrupted_frames;
             }
         }
     }

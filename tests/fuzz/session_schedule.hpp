@@ -41,6 +41,7 @@ struct ScheduleStats {
     std::uint64_t resent = 0;
     std::uint64_t duplicates = 0;
     std::uint64_t links_lost = 0;
+    std::uint64_t corrupted = 0;
 };
 
 /// Plays one schedule; empty if all was as the model says, else what was not.

@@ -19,9 +19,11 @@ int main(int argc, char** argv) {
     }
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
     std::printf(
-        "%llu schedules, %.0f a second; %llu frames, %llu sent again, %llu duplicates dropped, %llu links lost\n",
+        "%llu schedules, %.0f a second; %llu frames, %llu sent again, %llu duplicates dropped, %llu links lost, "
+        "%llu corrupted\n",
         static_cast<unsigned long long>(count), static_cast<double>(count) / took.count(),
         static_cast<unsigned long long>(stats.frames), static_cast<unsigned long long>(stats.resent),
-        static_cast<unsigned long long>(stats.duplicates), static_cast<unsigned long long>(stats.links_lost));
+        static_cast<unsigned long long>(stats.duplicates), static_cast<unsigned long long>(stats.links_lost),
+        static_cast<unsigned long long>(stats.corrupted));
     return 0;
 }

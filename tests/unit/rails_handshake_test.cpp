@@ -45,6 +45,23 @@ TEST_CASE("hello and reply keep their fields", "[rails][handshake]") {
     CHECK(proof_holds(key, hello, reply, make_proof(key, hello, reply)));
 }
 
+TEST_CASE("hello and reply say whether there are checksums, and no other field does", "[rails][handshake]") {
+    const auto key = make_job_key("job", "secret");
+    for (const bool wanted : {false, true}) {
+        auto asks = some_hello;
+        asks.checksum = wanted;
+        asks.rail = max_rails - 1;
+        const auto hello = encode_hello(key, asks);
+        CHECK(parse_hello(hello)->checksum == wanted);
+        CHECK(parse_hello(hello)->rail == max_rails - 1);
+        for (const bool on : {false, true}) {
+            const auto reply = encode_reply(key, hello, {.version = wire_version, .epoch = 255, .checksum = on});
+            CHECK(parse_reply(reply)->checksum == on);
+            CHECK(parse_reply(reply)->epoch == 255);
+        }
+    }
+}
+
 TEST_CASE("each kind of stranger is told apart", "[rails][handshake]") {
     const auto key = make_job_key("job", "secret");
     const auto hello = encode_hello(key, some_hello);

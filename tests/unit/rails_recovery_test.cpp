@@ -1,6 +1,7 @@
 // Recovery: when a lost link is asked for anew, and by whom.
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <vector>
 
 #include "rails/recovery.hpp"
@@ -54,6 +55,31 @@ TEST_CASE("a lost link is asked for soon, then less and less often", "[rails][re
     CHECK(times.size() > 60);
     CHECK(times.size() < 130);
     CHECK(times.back() - times[times.size() - 2] > 3 * base::second);
+}
+
+TEST_CASE("a link that was lost to corrupted data rests until it is asked for", "[rails][recovery]") {
+    Recovery recovery({}, 1);
+    auto lost = lost_link(GENERATE(true, false));
+    CHECK_FALSE(recovery.resting(lost_pair, 0));
+    recovery.lost(lost, 0);
+    CHECK_FALSE(recovery.resting(lost_pair, 1));  // lost for another reason
+    lost.corrupted = true;
+    base::Nanoseconds now = 0;
+    base::Nanoseconds longest = 0;
+    for (int i = 0; i < 12; ++i) {  // it comes back each time, and brings corrupted data again
+        recovery.lost(lost, now);
+        const auto begun = now;
+        while (recovery.resting(lost_pair, now)) now += recovery_ms;
+        longest = std::max(longest, now - begun);
+        CHECK(now - begun >= 37 * recovery_ms);
+        CHECK(recovery.back(lost_pair, now));
+        CHECK_FALSE(recovery.resting(lost_pair, now));
+    }
+    CHECK(longest >= 3 * base::second);
+    CHECK(longest <= 7 * base::second);
+    recovery.lost(lost, now);
+    recovery.rail_up(lost_pair.rail, now);
+    CHECK_FALSE(recovery.resting(lost_pair, now));
 }
 
 TEST_CASE("only one side asks, unless its interface has come back", "[rails][recovery]") {

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <array>
+#include <bit>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ using Plan = FaultyRail::Plan;
 TEST_CASE("a plan's text gives the plan back", "[faults]") {
     const std::string text =
         "seed=7,refuse=10%,refuse@4,delay_work@3:5,delay=5%:3,duplicate=1%,stall@9:100,stall@12,kill_work@12,kill_link@"
-        "37";
+        "37,corrupt@5";
     CHECK(Plan::parse(text).text() == text);
     CHECK(Plan::parse("").empty());
     CHECK(Plan::parse("seed=9").seed == 9);
@@ -113,6 +114,24 @@ TEST_CASE("duplicate gives the frame again with the next poll", "[faults]") {
     Pair pair("", "duplicate@2");
     CHECK(pair.send(2) == 2);
     CHECK(pair.counts(*pair.far, EventKind::received, 3) == Counts{2, 1, 0});
+}
+
+TEST_CASE("corrupt changes one bit of what arrives, and nothing of the caller's", "[faults]") {
+    Pair pair("corrupt@2", "");
+    CHECK(pair.send(3) == 3);
+    Counts wrong_bits;
+    for (int i = 0; i < 3; ++i) {
+        for (const auto& event : pair.poll(*pair.far)) {
+            if (event.kind != EventKind::received) continue;
+            int bits = 0;
+            for (const auto byte : event.data) bits += std::popcount(static_cast<unsigned>(byte));
+            wrong_bits.push_back(bits);
+        }
+    }
+    CHECK(wrong_bits == Counts{0, 1, 0});
+    CHECK(pair.near->corruptions() == 1);
+    CHECK(pair.bytes == decltype(pair.bytes){});
+    CHECK(pair.counts(*pair.near, EventKind::done, 1) == Counts{3});
 }
 
 TEST_CASE("a stalled link takes works up to its depth and is silent until disconnected", "[faults]") {
