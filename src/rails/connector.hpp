@@ -37,6 +37,9 @@ public:
     /// process whose place it took, ends.
     virtual void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) = 0;
 
+    /// The peer itself says that it leaves.
+    virtual void peer_leaves(std::uint32_t peer, base::Nanoseconds now) = 0;
+
 protected:
     ~ConnectorHost() = default;
 };

@@ -298,6 +298,7 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
             recovery_.forget(peer);
             assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
             flooder_.stop(peer);
+            upper_.on_peer_left(peer);
             upper_.on_peer_gone(peer, ErrorCode::peer_left);
         } else {
             good = upper_.on_frame(peer, in, bytes) && good;
