@@ -154,6 +154,7 @@ private:
     void on_peer_gone(std::uint32_t, ErrorCode code) override {
         note(fmt::format("the session ended as {}", to_string(code)));
     }
+    void on_peer_left(std::uint32_t) override { note("the other left"); }
     void on_address_wanted(std::uint32_t) override { note("the other's address was forgotten"); }
 
     std::string host_;
