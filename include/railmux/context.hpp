@@ -41,12 +41,22 @@ public:
 
     // --- Peers -------------------------------------------------------------------------------------------------------
 
-    /// This process's rank in its job and the job's size; 0 and 1 outside a job.
+    /// This process's rank in its job and the job's size; 0 and 1 outside a job. The size is the number of ranks there ever
+    /// were: it grows when processes join, as soon as this one hears of it, and never shrinks.
     [[nodiscard]] std::uint32_t rank() const noexcept;
     [[nodiscard]] std::uint32_t size() const noexcept;
 
     /// The process with that rank (itself included). Throws Error(invalid_argument) when there is no such rank.
     [[nodiscard]] Peer peer(std::uint32_t rank);
+    /// The rank of a peer in the job; nothing if it is none of the job's. Throws Error(invalid_argument).
+    [[nodiscard]] std::optional<std::uint32_t> rank(Peer peer) const;
+
+    /// Leaves: delivers what was sent, for at most `close.timeout`, and has everybody told, in a job also those that it never
+    /// talked to. What peers have under way with this process, or begin, fails as peer_left, but for what had arrived. What is
+    /// still under way here, receives included, ends as cancelled, and no operation can be begun any more: that throws
+    /// Error(invalid_argument). Throws Error(timed_out) when not everything arrived: it has left all the same. The second time
+    /// it does nothing. The destructor does the same, but tells those only that it is connected to. Not from within callbacks.
+    void leave();
 
     /// Accepts processes that connect() to `where`: "PORT", "ADDRESS:PORT" or "[V6]:PORT"; port 0 picks one. Returns the
     /// port. Throws Error(address_in_use, invalid_argument, permission).
@@ -227,11 +237,14 @@ public:
 
     // --- What is lost and comes back (docs/failover.md) --------------------------------------------------------------
 
-    /// Calls back when a rail to a peer, or a local interface, is lost; when one that was lost is back; and when a peer is given
-    /// up. One callback each: setting another replaces it, an empty one ends it.
+    /// Calls back when a rail to a peer, or a local interface, is lost; when one that was lost is back; when a peer is given
+    /// up; when one has left; and when one joins the job (docs/running.md), or joins it again. One callback each: setting
+    /// another replaces it, an empty one ends it.
     void on_rail_down(RailCallback callback);
     void on_rail_up(RailCallback callback);
     void on_peer_lost(PeerCallback callback);
+    void on_peer_left(PeerCallback callback);
+    void on_peer_joined(PeerCallback callback);
 
     // --- What goes on ------------------------------------------------------------------------------------------------
 

@@ -24,14 +24,14 @@ enum class ErrorCode : std::uint16_t {
     peer_lost = 8,         ///< every link to the peer died and could not be restored in time
     peer_left = 9,         ///< the peer closed its context while the operation was under way
     truncated = 10,        ///< the message was longer than the receive buffer; the front part arrived
-    cancelled = 11,        ///< cancelled before it matched; or the region of an inotified was destroyed
-    timed_out = 12,        ///< took longer than its limit; accept and flush of Context return nothing or false instead
-    out_of_memory = 13,    ///< memory could not be allocated, registered or locked
-    protocol = 14,         ///< the other side sent bytes that break the wire protocol
-    permission = 15,       ///< the operating system refused
-    system = 16,           ///< another operating-system error; the text has it
-    bootstrap = 17,        ///< the job's key-value exchange failed
-    access_denied = 18,    ///< remote access outside a registration, with a wrong key or without the right
+    cancelled = 11,  ///< cancelled before it matched; or the region of an inotified was destroyed, or its context left
+    timed_out = 12,  ///< took longer than its limit; accept and flush of Context return nothing or false instead
+    out_of_memory = 13,  ///< memory could not be allocated, registered or locked
+    protocol = 14,       ///< the other side sent bytes that break the wire protocol
+    permission = 15,     ///< the operating system refused
+    system = 16,         ///< another operating-system error; the text has it
+    bootstrap = 17,      ///< the job's key-value exchange failed
+    access_denied = 18,  ///< remote access outside a registration, with a wrong key or without the right
 };
 
 /// The enumerator's name, e.g. "peer_lost".

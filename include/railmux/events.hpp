@@ -21,11 +21,13 @@ struct RailEvent {
     std::chrono::nanoseconds down{0};  ///< of a rail that is up again: for how long it was not
 };
 
-/// A peer was given up: operations with it have failed, or fail with this code. The next one looks for it anew.
+/// What became of a peer. Given up: operations with it have failed, or fail with this code; the next one looks for it anew, unless
+/// its process has ended. Left: they fail as peer_left. Joined: it is a new rank, or a new process of one; what was under way with
+/// its predecessor has failed as peer_lost or peer_left.
 struct PeerEvent {
     Peer peer;
-    ErrorCode code = ErrorCode::ok;
-    std::string causes;  ///< one line for each rail and attempt: what happened, and how long ago
+    ErrorCode code = ErrorCode::ok;  ///< ok: it joined
+    std::string causes;  ///< of one given up, a line for each rail and attempt: what happened, and how long ago
 };
 
 /// Called from within progress (wait, test, progress, ...), never from inside another call. They may call the context, start

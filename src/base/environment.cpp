@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
 
 namespace railmux::base {
@@ -22,6 +23,11 @@ std::vector<std::pair<std::string, std::string>> variables(std::string_view pref
         found.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     }
     return found;
+}
+
+std::string runtime_folder() {
+    if (const auto run = variable("XDG_RUNTIME_DIR"); run && run->starts_with('/')) return *run + "/railmux";
+    return (std::filesystem::temp_directory_path() / ("railmux-" + std::to_string(::geteuid()))).string();
 }
 
 std::optional<std::string> cache_folder() {

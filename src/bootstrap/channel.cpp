@@ -142,7 +142,7 @@ bool Channel::take_message() {
     if (input_.size() < message_head) return false;
     const auto type = static_cast<std::uint8_t>(input_[0]);
     const std::size_t length = base::load<std::uint32_t>(input_.data() + 5);
-    if (type < 1 || type > static_cast<std::uint8_t>(MessageType::leave) || length > max_message) {
+    if (type < 1 || type > static_cast<std::uint8_t>(last_message_type) || length > max_message) {
         fail(ErrorCode::protocol, "it sent a malformed message");
         return false;
     }

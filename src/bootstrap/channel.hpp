@@ -28,16 +28,28 @@
 
 namespace railmux::bootstrap {
 
-inline constexpr std::uint16_t channel_version = 1;
+inline constexpr std::uint16_t channel_version = 2;
 inline constexpr std::size_t max_message = 64 * 1024;
 
 enum class MessageType : std::uint8_t {
     contact = 1,  // an address; id unused
-    put = 2,      // value of key id: of rank id where that is below the job's size, others are free for later needs
-    get = 3,      // asks for the value of key id
-    value = 4,    // the answer, as soon as somebody has put it
-    leave = 5,    // the sender ends in good order
+    // Of a job's server, id is a rank where nothing else is said.
+    put = 2,    // the sender is rank id, and this its value
+    get = 3,    // asks for the value of rank id
+    value = 4,  // the answer, as soon as that rank has put it
+    leave = 5,  // the sender ends in good order; id: 1 if the others are to be told, else 0
+    // What the server tells of others, in the order in which it happens; with their values.
+    joined = 6,  // the rank is new, or another process is
+    left = 7,    // ... has left
+    lost = 8,    // ... has ended without leaving
+    size = 9,    // the job has id ranks
+    // Between the server and a launcher that starts further processes.
+    enroll = 10,    // asks for id new ranks in a row; or, with the bytes u32, for that rank
+    enrolled = 11,  // the first of them; u32: the job's size
+    refused = 12,   // why not, for people
+    over = 13,      // the job was ended
 };
+inline constexpr auto last_message_type = MessageType::over;
 
 struct Message {
     MessageType type{};

@@ -23,6 +23,7 @@ struct Child {
     bool running = false;
     int status = 0;                // exit status, or the signal that ended it
     bool killed = false;           // by that signal
+    unsigned restarts = 0;         // so often it was started anew
     base::FileDescriptor control;  // standard input behind a launch command: see ChildPlan
     OutputStream out;
     OutputStream err;

@@ -136,17 +136,15 @@ std::optional<Job> Job::read(const Config& config) {
     return job;
 }
 
-namespace {
-
-Connection join(const Job& job) {
+Connection reach_server(const std::vector<std::string>& servers, std::string_view key, base::Nanoseconds limit) {
     std::string causes;
     bool refused = false;
-    const auto deadline = base::now_ns() + join_limit;
-    for (std::size_t i = 0; i < job.servers.size(); ++i) {
+    const auto deadline = base::now_ns() + limit;
+    for (std::size_t i = 0; i < servers.size(); ++i) {
         // What cannot be reached at once may be the wrong way, so only the last place is given all the time.
-        const auto limit = i + 1 == job.servers.size() ? deadline : std::min(deadline, base::now_ns() + base::second);
+        const auto own = i + 1 == servers.size() ? deadline : std::min(deadline, base::now_ns() + base::second);
         try {
-            return open_channel(job.servers[i], job.key, limit);
+            return open_channel(servers[i], key, own);
         } catch (const Error& error) {
             // Another host may have the same address (of a container bridge, say), and another job's server there.
             refused = refused || error.code() == ErrorCode::wrong_key;
@@ -157,9 +155,7 @@ Connection join(const Job& job) {
                 "start the process with `railmux run`, and see that its hosts reach each other");
 }
 
-}  // namespace
-
-JobClient::JobClient(const Job& job) : connection_(join(job)) {}
+JobClient::JobClient(const Job& job) : connection_(reach_server(job.servers, job.key, join_limit)), size_(job.size) {}
 
 JobClient::~JobClient() {
     connection_.channel.send(MessageType::leave, 0, {});
@@ -176,16 +172,30 @@ void JobClient::ask(std::uint32_t rank) {
     connection_.flush();
 }
 
-std::vector<JobClient::Value> JobClient::poll() {
+void JobClient::leave() {
+    connection_.channel.send(MessageType::leave, 1, {});
+    connection_.flush();
+}
+
+std::vector<JobClient::News> JobClient::poll() {
     if (!lost()) connection_.pump();
     if (lost()) connection_.socket.reset();  // or whoever sleeps would be woken by it for ever
-    std::vector<Value> values;
+    std::vector<News> news;
     auto& inbox = connection_.channel.inbox();
     for (; !inbox.empty(); inbox.pop_front()) {
         auto& message = inbox.front();
-        if (message.type == MessageType::value) values.push_back({message.id, std::move(message.bytes)});
+        switch (message.type) {
+            case MessageType::size: size_ = std::max(size_, message.id); break;
+            case MessageType::value:
+            case MessageType::joined:
+            case MessageType::left:
+            case MessageType::lost:
+                if (message.id < size_) news.push_back({message.type, message.id, std::move(message.bytes)});
+                break;
+            default: break;  // not for processes
+        }
     }
-    return values;
+    return news;
 }
 
 }  // namespace railmux::bootstrap

@@ -65,6 +65,11 @@ struct Job {
     [[nodiscard]] static std::optional<Job> read(const Config& config);
 };
 
+/// A connection to the job's server: the first of its places that answers and has the job's key, within `limit`. Throws
+/// Error(bootstrap, wrong_key).
+[[nodiscard]] Connection reach_server(const std::vector<std::string>& servers, std::string_view key,
+                                      base::Nanoseconds limit);
+
 /// A process's line to its job's server, which keeps a value for each rank.
 class JobClient {
 public:
@@ -74,17 +79,21 @@ public:
     JobClient(const JobClient&) = delete;
     JobClient& operator=(const JobClient&) = delete;
 
-    /// The numbers below the job's size are the ranks' own; others are free for whatever else processes tell each
-    /// other.
+    /// This process is `rank`, and that its value.
     void publish(std::uint32_t rank, std::span<const std::byte> value);
     /// Asks for a rank's value; poll hands it out as soon as that rank has published it.
     void ask(std::uint32_t rank);
+    /// This process leaves the job, and the others are to be told.
+    void leave();
 
-    struct Value {
+    struct News {
+        MessageType type{};  // value, if asked for; and unasked joined, left and lost
         std::uint32_t rank = 0;
-        std::vector<std::byte> bytes;
+        std::vector<std::byte> bytes;  // its value
     };
-    [[nodiscard]] std::vector<Value> poll();
+    [[nodiscard]] std::vector<News> poll();
+    /// Ranks that the job has, as far as is known.
+    [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
     /// The launcher has gone, or talks nonsense; no values come any more.
     [[nodiscard]] bool lost() const noexcept {
         return connection_.lost || connection_.channel.state() == Channel::State::failed;
@@ -93,6 +102,7 @@ public:
 
 private:
     Connection connection_;
+    std::uint32_t size_;
 };
 
 }  // namespace railmux::bootstrap

@@ -20,7 +20,8 @@ namespace railmux::bootstrap {
 
 namespace {
 
-constexpr pid_t dismissed = 0;  // on the line, in place of a group
+// On the line come groups to watch; negative: to forget.
+constexpr pid_t dismissed = 0;
 constexpr int grace_ms = 3000;
 constexpr int step_ms = 50;
 
@@ -33,7 +34,7 @@ void end_all(const std::vector<pid_t>& groups) {
     for (const auto group : groups) ::kill(-group, SIGKILL);
 }
 
-[[noreturn]] void keep_guard(int line, const std::string& folder) {
+[[noreturn]] void keep_guard(int line, const std::vector<std::string>& leftovers) {
     ::setpgid(0, 0);  // a terminal's signals are for the launcher
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
     // Whoever reads our output, or whatever else the launcher had open, must see its end without waiting for us.
@@ -49,17 +50,21 @@ void end_all(const std::vector<pid_t>& groups) {
         if (got < 0 && errno == EINTR) continue;
         if (got == sizeof group && group == dismissed) ::_exit(0);
         if (got != sizeof group) break;
-        groups.push_back(group);
+        if (group > 0) {
+            groups.push_back(group);
+        } else {
+            std::erase(groups, -group);
+        }
     }
     end_all(groups);
     std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
+    for (const auto& path : leftovers) std::filesystem::remove_all(path, ignored);
     ::_exit(0);
 }
 
 }  // namespace
 
-Guard::Guard(const std::string& folder) {
+Guard::Guard(const std::vector<std::string>& leftovers) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         throw Error(ErrorCode::system, std::string("no socket pair: ") + std::strerror(errno), "raise ulimit -n");
@@ -69,17 +74,17 @@ Guard::Guard(const std::string& folder) {
     pid_ = ::fork();
     if (pid_ == 0) {
         line_.reset();
-        keep_guard(read.get(), folder);
+        keep_guard(read.get(), leftovers);
     }
     if (pid_ < 0) throw Error(ErrorCode::system, std::string("no process: ") + std::strerror(errno), "see ulimit -u");
 }
 
-void Guard::watch(pid_t group) noexcept {
-    ::send(line_.get(), &group, sizeof group, MSG_NOSIGNAL);  // a guard that somebody killed is not missed
+void Guard::tell(pid_t word) noexcept {
+    ::send(line_.get(), &word, sizeof word, MSG_NOSIGNAL);  // a guard that somebody killed is not missed
 }
 
 Guard::~Guard() {
-    watch(dismissed);
+    tell(dismissed);
     line_.reset();
     ::waitpid(pid_, nullptr, 0);
 }

@@ -1,5 +1,5 @@
 // Guard: a process beside the launcher that cleans up when the launcher is killed without a chance to: it ends the
-// groups of the job's processes and removes the job's folder. (The kernel's parent-death signal reaches the launcher's
+// groups of the job's processes and removes the job's files. (The kernel's parent-death signal reaches the launcher's
 // children only, not what those have started.)
 //
 // Threads: one thread; made before the process has others.
@@ -9,6 +9,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "base/file_descriptor.hpp"
 
@@ -16,16 +17,19 @@ namespace railmux::bootstrap {
 
 class Guard {
 public:
-    /// Throws Error(system). What is opened later is not held open by the guard.
-    explicit Guard(const std::string& folder);
+    /// Throws Error(system). What is opened later is not held open by the guard. `leftovers` are files and folders.
+    explicit Guard(const std::vector<std::string>& leftovers);
     ~Guard();
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
 
-    /// Puts a process group under its care.
-    void watch(pid_t group) noexcept;
+    /// Puts a process group under its care, or takes it out before its number may become another's.
+    void watch(pid_t group) noexcept { tell(group); }
+    void forget(pid_t group) noexcept { tell(-group); }
 
 private:
+    void tell(pid_t word) noexcept;
+
     base::FileDescriptor line_;  // its end tells the guard of ours
     pid_t pid_ = -1;
 };

@@ -114,7 +114,7 @@ std::vector<std::string> place_ranks(const RunOptions& options) {
 ChildPlan plan_child(const RunOptions& options, const JobIdentity& job, std::uint32_t rank, const std::string& host) {
     ChildPlan plan;
     const std::vector<std::string> variables{"RAILMUX_JOB_ID=" + job.id, fmt::format("RAILMUX_JOB_RANK={}", rank),
-                                             fmt::format("RAILMUX_JOB_SIZE={}", options.processes),
+                                             fmt::format("RAILMUX_JOB_SIZE={}", job.size),
                                              "RAILMUX_JOB_SERVER=" + job.servers};
     const bool here = host.empty() || host == "localhost" || host == base::host_name();
     if (options.launch.empty() && here) {

@@ -8,16 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "bootstrap/job_file.hpp"
 #include "bootstrap/launcher.hpp"
 
 namespace railmux::bootstrap {
-
-/// What a process must know of its job besides its rank.
-struct JobIdentity {
-    std::string id;
-    std::string key;
-    std::string servers;  // for RAILMUX_JOB_SERVER
-};
 
 struct ChildPlan {
     std::vector<std::string> command;
@@ -28,7 +22,7 @@ struct ChildPlan {
     std::string input;
 };
 
-/// The host of each rank: in turn, each as often in a row as it has slots; empty for this host when none are given.
+/// The host of each process: in turn, each as often in a row as it has slots; empty for this host when none are given.
 /// Throws Error(invalid_argument).
 [[nodiscard]] std::vector<std::string> place_ranks(const RunOptions& options);
 

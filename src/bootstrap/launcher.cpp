@@ -2,26 +2,20 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <stdlib.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
+#include <memory>
 #include <utility>
 
 #include <railmux/error.hpp>
 
 #include "base/clock.hpp"
-#include "base/crypto.hpp"
-#include "base/host.hpp"
 #include "bootstrap/child.hpp"
 #include "bootstrap/guard.hpp"
 #include "bootstrap/launch_plan.hpp"
-#include "bootstrap/server.hpp"
+#include "bootstrap/running_job.hpp"
 #include "bootstrap/signals.hpp"
-#include "bootstrap/value_store.hpp"
 
 namespace railmux::bootstrap {
 
@@ -32,42 +26,11 @@ namespace {
 constexpr base::Nanoseconds drain_limit = base::second;
 constexpr base::Nanoseconds kill_period = base::second / 2;  // once the grace is over
 constexpr int timed_out = 124;                               // as timeout(1) has it
-constexpr std::size_t most_addresses = 6;                    // of this host that are handed out
-
-/// A private folder for the job's socket; gone at the end.
-class PrivateFolder {
-public:
-    PrivateFolder() {
-        auto pattern = (std::filesystem::temp_directory_path() / "railmux-XXXXXX").string();
-        if (::mkdtemp(pattern.data()) == nullptr) {  // makes it 0700
-            throw Error(ErrorCode::system, "no folder for the job's socket: " + std::string(std::strerror(errno)),
-                        "set TMPDIR to a folder that may be written to");
-        }
-        path_ = pattern;
-    }
-    ~PrivateFolder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
-    PrivateFolder(const PrivateFolder&) = delete;
-    PrivateFolder& operator=(const PrivateFolder&) = delete;
-    [[nodiscard]] const std::string& path() const noexcept { return path_; }
-
-private:
-    std::string path_;
-};
-
-std::string random_text() { return fmt::format("{:016x}{:016x}", base::random_u64(), base::random_u64()); }
 
 class Launcher {
 public:
     explicit Launcher(const RunOptions& options)
-        : options_(options),
-          guard_(folder_.path()),
-          server_(job_.key, log_),
-          values_(std::size_t{options.processes} * 2 + 1024, [this](auto connection, auto id, auto value) {
-              server_.send(connection, MessageType::value, id, value);
-          }) {}
+        : options_(options), job_(make_job(options_, log_)), guard_(job_->leftovers()) {}
     ~Launcher() {
         for (auto& child : children_) bury(child);
     }
@@ -81,41 +44,24 @@ public:
             wait_for_something();
             check_time();
         }
-        for (auto& child : children_) {
-            for (auto* stream : {&child.out, &child.err}) {
-                if (stream->open()) stream->finish();
-            }
-        }
+        for (auto& child : children_) finish_output(child);
         return result_;
     }
 
 private:
-    /// The Unix socket serves this host, other network namespaces included; the addresses serve other hosts.
-    void open_server() {
-        const auto socket = "unix:" + folder_.path() + "/job";
-        server_.listen(socket);
-        job_.servers = socket;
-        if (options_.hosts.empty()) return;
-        const auto port = server_.listen(options_.ports);
-        auto places = own_addresses();
-        places.resize(std::min(places.size(), most_addresses));
-        places.push_back(base::host_name());
-        for (const auto& place : places) job_.servers += fmt::format(",{}:{}", place, port);
-    }
-
     /// Everything that can be wrong is found out before anything starts.
     std::vector<ChildPlan> make_plans() {
         if (options_.command.empty()) throw Error(ErrorCode::invalid_argument, "no program to run", "name one");
-        open_server();
         const auto hosts = place_ranks(options_);
+        const auto first = job_->open();
         std::vector<ChildPlan> plans;
         children_.resize(options_.processes);
-        for (std::uint32_t rank = 0; rank < options_.processes; ++rank) {
-            children_[rank].rank = rank;
-            children_[rank].host = hosts[rank];
-            plans.push_back(plan_child(options_, job_, rank, hosts[rank]));
+        for (std::uint32_t i = 0; i < options_.processes; ++i) {
+            children_[i].rank = first + i;
+            children_[i].host = hosts[i];
+            plans.push_back(plan(children_[i]));
             const auto& program = plans.back().command[0];
-            if (rank > 0 && program == plans[rank - 1].command[0]) continue;
+            if (i > 0 && program == plans[i - 1].command[0]) continue;
             if (!find_program(program).empty()) continue;
             throw Error(ErrorCode::invalid_argument, "there is no program " + program,
                         "check the name; a program of this folder needs ./ in front");
@@ -123,12 +69,20 @@ private:
         return plans;
     }
 
+    [[nodiscard]] ChildPlan plan(const Child& child) const {
+        return plan_child(options_, job_->identity(), child.rank, child.host);
+    }
+
     void start_all(const std::vector<ChildPlan>& plans) {
-        for (auto& child : children_) {
-            start(child, plans[child.rank], options_.prefix ? fmt::format("[{}] ", child.rank) : std::string());
-            guard_.watch(child.pid);
+        for (std::size_t i = 0; i < children_.size(); ++i) {
+            start_one(children_[i], plans[i]);
             serve();  // the first ones need not wait for the last to be started
         }
+    }
+
+    void start_one(Child& child, const ChildPlan& plan) {
+        start(child, plan, options_.prefix ? fmt::format("[{}] ", child.rank) : std::string());
+        guard_.watch(child.pid);
     }
 
     [[nodiscard]] bool unfinished() {
@@ -139,7 +93,7 @@ private:
     }
 
     void wait_for_something() {
-        std::vector<pollfd> waits{{signals_.descriptor(), POLLIN, 0}, {server_.descriptor(), POLLIN, 0}};
+        std::vector<pollfd> waits{{signals_.descriptor(), POLLIN, 0}, {job_->descriptor(), POLLIN, 0}};
         std::vector<OutputStream*> streams;
         for (auto& child : children_) {
             for (auto* stream : {&child.out, &child.err}) {
@@ -158,8 +112,10 @@ private:
     }
 
     void serve() {
-        server_.poll([&](Connection& connection, const Message& message) { values_.take(connection.number, message); },
-                     [&](Connection& connection) { values_.forget(connection.number); });
+        if (!job_->serve() && !ending_) {
+            result_ = 128 + SIGTERM;
+            end_job("its first launcher has ended it");
+        }
     }
 
     void read_signals() {
@@ -180,20 +136,49 @@ private:
         const bool again = std::exchange(interrupted_, true);
         for (auto& child : children_) signal_child(child, again ? SIGKILL : signal);
         if (!ending_) kill_at_ = base::now_ns() + grace();
-        ending_ = true;
+        if (!std::exchange(ending_, true)) job_->end();
     }
 
-    void judge_end(const Child& child) {
+    static void finish_output(Child& child) {
+        for (auto* stream : {&child.out, &child.err}) {
+            if (stream->open()) stream->finish();
+        }
+    }
+
+    void judge_end(Child& child) {
         if (exit_status(child) == 0 || ending_) return;
         const auto where = child.host.empty() ? std::string() : " on host " + child.host;
-        result_ = exit_status(child);
-        end_job(fmt::format("rank {}{} {}", child.rank, where, describe_end(child)));
+        const auto what = fmt::format("rank {}{} {}", child.rank, where, describe_end(child));
+        if (child.restarts < options_.restarts) return restart(child, what);
+        if (result_ == 0) result_ = exit_status(child);
+        if (!options_.keep_going) return end_job(what);
+        fmt::print(stderr, "railmux run: {}; the others go on\n", what);
+    }
+
+    /// Another process under the same rank.
+    void restart(Child& child, const std::string& why) {
+        ++child.restarts;
+        fmt::print(stderr, "railmux run: {}; starting it anew ({} of {})\n", why, child.restarts, options_.restarts);
+        guard_.forget(child.pid);
+        bury(child);
+        for (auto* stream : {&child.out, &child.err}) {
+            pollfd last_words{stream->descriptor(), POLLIN, 0};
+            if (stream->open() && ::poll(&last_words, 1, 0) > 0) stream->forward();
+        }
+        finish_output(child);
+        try {
+            start_one(child, plan(child));
+        } catch (const Error& error) {
+            result_ = exit_status(child);
+            end_job(fmt::format("rank {} cannot be started anew: {}", child.rank, error.what()));
+        }
     }
 
     void end_job(const std::string& why) {
         fmt::print(stderr, "railmux run: {}; ending the job\n", why);
         ending_ = true;
         kill_at_ = base::now_ns() + grace();
+        job_->end();
         for (auto& child : children_) signal_child(child, SIGTERM);
     }
 
@@ -213,12 +198,9 @@ private:
 
     RunOptions options_;
     base::Logger log_{base::LogLevel::warning, "railmux run: "};
-    JobIdentity job_{.id = random_text(), .key = random_text(), .servers = {}};
-    PrivateFolder folder_;
+    std::unique_ptr<RunningJob> job_;
     Guard guard_;  // before all that opens descriptors
     Signals signals_;
-    Server server_;
-    ValueStore values_;
     std::vector<Child> children_;
     base::Nanoseconds started_ = base::now_ns();
     base::Nanoseconds kill_at_ = 0;

@@ -45,7 +45,7 @@ void Engine::connect_links(std::uint32_t peer, std::string_view what) {
 
 Explanation Engine::explain(Peer to, std::uint64_t bytes) {
     const Lock lock(*this);
-    const auto peer = known_peer(to);
+    const auto peer = partner(to);
     if (!rails_.connected(peer)) connect_links(peer, "reached");
     const bool rendezvous = bytes > config_.number("eager.max");
     const auto wire_bytes = rendezvous ? bytes : bytes + rails::FrameHeader::size + EagerBody::size;
@@ -58,7 +58,7 @@ Explanation Engine::explain(Peer to, std::uint64_t bytes) {
 /// The links to the peer over the selected rails, connecting if need be. Throws Error.
 std::vector<std::uint32_t> Engine::links_to_assess(Peer to, std::string_view rails) {
     const auto selector = base::Selector::parse(rails);
-    const auto peer = known_peer(to);
+    const auto peer = partner(to);
     connect_links(peer, "measured");
     auto links = rails_.live_links(peer);
     std::erase_if(links, [&](std::uint32_t link) {

@@ -38,6 +38,8 @@ Context& Context::operator=(Context&&) noexcept = default;
 std::uint32_t Context::rank() const noexcept { return engine_->rank(); }
 std::uint32_t Context::size() const noexcept { return engine_->size(); }
 Peer Context::peer(std::uint32_t rank) { return engine_->peer(rank); }
+std::optional<std::uint32_t> Context::rank(Peer peer) const { return engine_->rank(peer); }
+void Context::leave() { engine_->leave(); }
 std::uint16_t Context::listen(std::string_view where) { return engine_->listen(where); }
 std::optional<Peer> Context::accept(std::chrono::nanoseconds timeout) { return engine_->accept(timeout); }
 Peer Context::connect(std::string_view where, std::chrono::nanoseconds timeout) {
@@ -143,6 +145,8 @@ SharingAssessment Context::assess_sharing(Peer peer, std::string_view rails, con
 void Context::on_rail_down(RailCallback callback) { engine_->on_rail_down(std::move(callback)); }
 void Context::on_rail_up(RailCallback callback) { engine_->on_rail_up(std::move(callback)); }
 void Context::on_peer_lost(PeerCallback callback) { engine_->on_peer_lost(std::move(callback)); }
+void Context::on_peer_left(PeerCallback callback) { engine_->on_peer_left(std::move(callback)); }
+void Context::on_peer_joined(PeerCallback callback) { engine_->on_peer_joined(std::move(callback)); }
 std::vector<RailInfo> Context::rails() const { return engine_->rails(); }
 std::vector<RailTraffic> Context::traffic() const { return engine_->traffic(); }
 std::string Context::report() const { return engine_->report(); }

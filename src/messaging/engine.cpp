@@ -111,7 +111,13 @@ Engine::Engine(const Config& config) : Engine(config, Parts{}) {}
 Engine::~Engine() {
     progress_.stop();
     try {
-        leave();
+        const Lock lock(*this);
+        if (!std::exchange(left_, true)) {
+            for (const auto& name : say_farewell()) {
+                log_.warning("closed before everything sent to {} had arrived; raise close.timeout if it is only busy",
+                             name);
+            }
+        }
     } catch (const std::exception& error) {
         log_.error("closing: {}", error.what());
     }
@@ -128,6 +134,12 @@ std::uint32_t Engine::known_peer(Peer peer) {
     return peer.index();
 }
 
+/// The peer of an operation that is begun.
+std::uint32_t Engine::partner(Peer peer) {
+    refuse_if_left();
+    return known_peer(peer);
+}
+
 void Engine::add_source(Operation& operation, std::span<const ConstBuffer> gather) {
     for (const auto part : gather) {  // const_cast: a segment is written to only where it receives
         operation.add({const_cast<std::byte*>(part.data()), part.size(), 0});
@@ -136,7 +148,7 @@ void Engine::add_source(Operation& operation, std::span<const ConstBuffer> gathe
 
 Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion&& done) {
     const Lock lock(*this);
-    const auto peer = known_peer(to);
+    const auto peer = partner(to);
     Operation& operation = operations_.begin(false, std::move(done));
     add_source(operation, gather);
     operation.peer = peer;
@@ -148,6 +160,14 @@ Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Com
     unlooked_bytes_ += bytes;
     flush_burst(bytes);
     return {*this, slot};
+}
+
+/// Why no message can come of the peer any more, until another process has its rank; ok if some can.
+ErrorCode Engine::gone_for_good(std::uint32_t peer) {
+    if (peer == anybody) return ErrorCode::ok;
+    const auto& known = rails_.peers()[peer];
+    if (known.left) return ErrorCode::peer_left;
+    return known.ended && !rails_.connected(peer) ? ErrorCode::peer_lost : ErrorCode::ok;
 }
 
 void Engine::flush_burst(std::size_t bytes) {
@@ -166,6 +186,7 @@ void Engine::flush_deferred() {
 
 Request Engine::irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion&& done) {
     const Lock lock(*this);
+    refuse_if_left();
     const auto peer = from.valid() ? known_peer(from) : anybody;
     Operation& operation = operations_.begin(true, std::move(done));
     for (const auto part : scatter) operation.add({part.data(), part.size(), 0});
@@ -173,8 +194,8 @@ Request Engine::irecv(Peer from, TagMatch match, std::span<const MutableBuffer> 
     operation.posted.tag = match.tag & match.mask;
     operation.posted.mask = match.mask;
     const auto slot = operation.index;
-    if (peer != anybody && rails_.peers()[peer].left && receiver_.probe(peer, match) == nullptr) {
-        operations_.finish(operation, {.code = ErrorCode::peer_left, .peer = from, .tag = match.tag});
+    if (const auto gone = gone_for_good(peer); gone != ErrorCode::ok && receiver_.probe(peer, match) == nullptr) {
+        operations_.finish(operation, {.code = gone, .peer = from, .tag = match.tag});
     } else {
         receiver_.start(operation, now_);
     }

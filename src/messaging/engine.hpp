@@ -54,6 +54,8 @@ public:
     [[nodiscard]] std::uint32_t rank() const noexcept { return membership_.rank(); }
     [[nodiscard]] std::uint32_t size() const noexcept { return membership_.size(); }
     [[nodiscard]] Peer peer(std::uint32_t rank);
+    [[nodiscard]] std::optional<std::uint32_t> rank(Peer peer);
+    void leave();
     std::uint16_t listen(std::string_view where);
     [[nodiscard]] std::optional<Peer> accept(std::chrono::nanoseconds timeout);
     [[nodiscard]] Peer connect(std::string_view where, std::chrono::nanoseconds timeout);
@@ -110,6 +112,8 @@ public:
     void on_rail_down(RailCallback&& callback);
     void on_rail_up(RailCallback&& callback);
     void on_peer_lost(PeerCallback&& callback);
+    void on_peer_left(PeerCallback&& callback);
+    void on_peer_joined(PeerCallback&& callback);
 
     // --- What goes on (report.cpp) -----------------------------------------------------------------------------------
     [[nodiscard]] std::vector<RailInfo> rails();
@@ -130,6 +134,7 @@ private:
     void on_put_denied(std::uint64_t token) override { bulk_out_.denied(token); }
     void on_link_lost(std::uint32_t peer, std::uint32_t rail) override;
     void on_peer_gone(std::uint32_t peer, ErrorCode code) override;
+    void on_peer_left(std::uint32_t peer) override;
     void on_rail_news(const rails::RailNews& news) override;
     void on_address_wanted(std::uint32_t peer) override;
     void on_address_changed() override;
@@ -152,7 +157,19 @@ private:
         explicit Lock(const Engine& engine) : progress::Progress::Lock(engine.progress_) {}
     };
 
+    struct Told {
+        RailCallback rail_down;
+        RailCallback rail_up;
+        PeerCallback peer_lost;
+        PeerCallback peer_left;
+        PeerCallback peer_joined;
+    };
+    struct PeerNews {
+        PeerCallback Told::*callback;
+        PeerEvent event;
+    };
     void note_loss(std::uint32_t peer, ErrorCode code);
+    void note(PeerCallback Told::*callback, PeerEvent&& event);
     void tell_news();
     [[nodiscard]] bool any_news() const noexcept { return !rail_news_.empty() || !peer_news_.empty(); }
     [[nodiscard]] std::string report_models();
@@ -165,6 +182,9 @@ private:
                                     const std::array<double, 2>& alone, const SharingOptions& options);
     [[nodiscard]] Operation& operation_of(const Request& request);
     [[nodiscard]] std::uint32_t known_peer(Peer peer);
+    [[nodiscard]] std::uint32_t partner(Peer peer);
+    void refuse_if_left() const;
+    [[nodiscard]] ErrorCode gone_for_good(std::uint32_t peer);
     static void add_source(Operation& operation, std::span<const ConstBuffer> gather);
     [[nodiscard]] Request start(Access& access, const Operation& operation);
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
@@ -172,6 +192,8 @@ private:
     void flush_deferred();
     bool pass(base::Nanoseconds now);
     bool poll_membership(base::Nanoseconds now);
+    void take_address(const Membership::News& item, base::Nanoseconds now);
+    void take_end(const Membership::News& item, base::Nanoseconds now);
     bool call_back();
     template <typename Over>
     bool progress_until(Over over, base::Nanoseconds deadline) {
@@ -182,7 +204,9 @@ private:
     Status wait_locked(Request& request);
     [[nodiscard]] Status take(Request& request);
     [[nodiscard]] bool everything_sent();
-    void leave();
+    [[nodiscard]] std::vector<std::string> say_farewell();
+    [[nodiscard]] base::Nanoseconds close_limit() const;
+    static constexpr std::string_view left_text = "it has left\n";
 
     Config config_;
     base::Logger log_;
@@ -201,14 +225,10 @@ private:
     Target target_;
     std::vector<std::uint32_t> knocked_;  // peers for accept()
     std::uint64_t knocks_ = 0;            // so far
-    struct Told {
-        RailCallback rail_down;
-        RailCallback rail_up;
-        PeerCallback peer_lost;
-    };
     Told told_;
     std::vector<rails::RailNews> rail_news_;  // to be told with the next pass, as far as anybody wants to know
-    std::vector<PeerEvent> peer_news_;
+    std::vector<PeerNews> peer_news_;
+    bool left_ = false;  // this process has, or does
 
     base::Nanoseconds now_ = 0;        // of the pass under way, for what the rails call back
     std::size_t unlooked_bytes_ = 0;   // sent since the last pass

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,18 +15,31 @@ namespace railmux::messaging {
 
 namespace {
 constexpr base::Nanoseconds longest_wait = base::Nanoseconds{1} << 60;  // keeps sums of times far from overflow
+
+Membership::News::Kind kind_of(bootstrap::MessageType type) noexcept {
+    switch (type) {
+        case bootstrap::MessageType::joined: return Membership::News::Kind::joined;
+        case bootstrap::MessageType::left: return Membership::News::Kind::left;
+        case bootstrap::MessageType::lost: return Membership::News::Kind::lost;
+        default: return Membership::News::Kind::known;
+    }
+}
+
 }  // namespace
 
 struct Membership::Parts {
     Parts(const Config& config, base::Logger& logger)
         : log(logger), job(bootstrap::Job::read(config)), key(config.text("job.key")) {
-        if (job) client.emplace(*job);
+        if (!job) return;
+        client.emplace(*job);
+        size = job->size;
     }
 
     base::Logger& log;
     std::optional<bootstrap::Job> job;
     std::string key;
     std::optional<bootstrap::JobClient> client;
+    std::atomic<std::uint32_t> size = 1;
     std::optional<bootstrap::Server> door;
     std::map<std::uint32_t, bootstrap::Knock> knocks;
     std::uint32_t last_knock = 0;
@@ -39,7 +53,7 @@ Membership::~Membership() = default;
 
 bool Membership::in_job() const noexcept { return parts_->job.has_value(); }
 std::uint32_t Membership::rank() const noexcept { return in_job() ? parts_->job->rank : 0; }
-std::uint32_t Membership::size() const noexcept { return in_job() ? parts_->job->size : 1; }
+std::uint32_t Membership::size() const noexcept { return parts_->size.load(std::memory_order_relaxed); }
 std::string_view Membership::job() const noexcept { return in_job() ? parts_->job->id : std::string_view(); }
 std::string_view Membership::key() const noexcept { return parts_->key; }
 
@@ -47,10 +61,20 @@ void Membership::publish(std::vector<std::byte> address) { parts_->client->publi
 
 void Membership::moved(const std::vector<std::byte>& address) {
     parts_->own = address;
-    if (in_job() && !parts_->client->lost()) publish(address);
+    if (parts_->client && !parts_->client->lost()) publish(address);
 }
 
-void Membership::ask(std::uint32_t rank) { parts_->client->ask(rank); }
+void Membership::ask(std::uint32_t rank) {
+    if (parts_->client) parts_->client->ask(rank);
+}
+
+void Membership::leave() {
+    parts_->knocks.clear();
+    parts_->door.reset();
+    if (!parts_->client) return;
+    parts_->client->leave();
+    parts_->client.reset();
+}
 
 std::uint16_t Membership::listen(std::string_view where, std::vector<std::byte> own) {
     parts_->own = std::move(own);
@@ -84,9 +108,10 @@ std::optional<std::vector<std::byte>> Membership::answer(std::uint32_t number) {
 std::vector<Membership::News> Membership::poll() {
     std::vector<News> news;
     if (parts_->client) {
-        for (auto& value : parts_->client->poll()) {
-            news.push_back({false, value.rank, fmt::format("rank {}", value.rank), std::move(value.bytes)});
+        for (auto& item : parts_->client->poll()) {
+            news.push_back({kind_of(item.type), item.rank, fmt::format("rank {}", item.rank), std::move(item.bytes)});
         }
+        parts_->size.store(parts_->client->size(), std::memory_order_relaxed);
         if (parts_->client->lost() && !std::exchange(parts_->loss_told, true)) {
             parts_->log.warning("the job's server has gone; ranks not yet known stay out of reach");
         }
@@ -95,7 +120,7 @@ std::vector<Membership::News> Membership::poll() {
         parts_->door->poll([&](bootstrap::Connection& connection, const bootstrap::Message& message) {
             if (message.type != bootstrap::MessageType::contact) return;
             connection.channel.send(bootstrap::MessageType::contact, 0, parts_->own);
-            news.push_back({true, 0, connection.from, message.bytes});
+            news.push_back({News::Kind::knocked, 0, connection.from, message.bytes});
         });
     }
     return news;

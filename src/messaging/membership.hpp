@@ -1,4 +1,5 @@
-// Membership: how a context learns where other processes are: from its job's server, or from whoever knocks.
+// Membership: how a context learns where other processes are, and what becomes of them: from its job's server, or from whoever
+// knocks.
 //
 // Threads: one engine at a time.
 // Lifetime: owned by the engine; leaves the job when destroyed.
@@ -30,6 +31,7 @@ public:
 
     [[nodiscard]] bool in_job() const noexcept;
     [[nodiscard]] std::uint32_t rank() const noexcept;
+    /// Ranks that the job has, as far as is known by now. Any thread may ask.
     [[nodiscard]] std::uint32_t size() const noexcept;
     [[nodiscard]] std::string_view job() const noexcept;
     [[nodiscard]] std::string_view key() const noexcept;
@@ -38,8 +40,10 @@ public:
     void publish(std::vector<std::byte> address);
     /// This process has another address: whoever asks from now on is told that one.
     void moved(const std::vector<std::byte>& address);
-    /// Asks for the address of a rank; it comes by poll.
+    /// Asks for the address of a rank; it, or what became of that rank, comes by poll.
     void ask(std::uint32_t rank);
+    /// Leaves the job, and has the others told; nothing comes any more.
+    void leave();
 
     /// Lets others knock. Returns the port. Throws Error(address_in_use, invalid_argument).
     std::uint16_t listen(std::string_view where, std::vector<std::byte> own);
@@ -52,8 +56,15 @@ public:
     [[nodiscard]] std::optional<std::vector<std::byte>> answer(std::uint32_t knock);
 
     struct News {
-        bool knocked = false;    // by listen; otherwise asked for
-        std::uint32_t rank = 0;  // if asked for
+        enum class Kind : std::uint8_t {
+            knocked,  // by listen
+            known,    // an address that was asked for
+            joined,   // a new rank, or a new process of one
+            left,     // a process of the job
+            lost,     // ... which did not leave
+        };
+        Kind kind{};
+        std::uint32_t rank = 0;  // unless it knocked
         std::string from;        // for people
         std::vector<std::byte> address;
     };

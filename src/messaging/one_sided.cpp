@@ -47,6 +47,7 @@ void Engine::withdraw(std::uint32_t region) noexcept {
 
 Request Engine::inotified(const MemoryRegion& region, std::uint64_t count, Completion&& done) {
     const Lock lock(*this);
+    refuse_if_left();
     if (region.engine_ != this) {
         throw Error(ErrorCode::invalid_argument, "this region is empty, or belongs to another context",
                     "use a MemoryRegion of this very context");
@@ -62,7 +63,7 @@ Request Engine::inotified(const MemoryRegion& region, std::uint64_t count, Compl
 Request Engine::iput(Peer to, const RemotePlace& place, std::span<const ConstBuffer> gather, const PutOptions& options,
                      Completion&& done) {
     const Lock lock(*this);
-    const auto peer = known_peer(to);
+    const auto peer = partner(to);
     Operation& operation = operations_.begin(false, std::move(done));
     add_source(operation, gather);
     operation.peer = peer;
@@ -73,7 +74,7 @@ Request Engine::iput(Peer to, const RemotePlace& place, std::span<const ConstBuf
 
 Request Engine::iget(Peer from, const RemotePlace& place, std::span<const MutableBuffer> scatter, Completion&& done) {
     const Lock lock(*this);
-    const auto peer = known_peer(from);
+    const auto peer = partner(from);
     Operation& operation = operations_.begin(false, std::move(done));
     for (const auto part : scatter) operation.add({part.data(), part.size(), 0});
     operation.peer = peer;
@@ -82,7 +83,7 @@ Request Engine::iget(Peer from, const RemotePlace& place, std::span<const Mutabl
 
 Request Engine::atomic(Peer at, const RemotePlace& place, const AtomicCall& call, Completion&& done) {
     const Lock lock(*this);
-    const auto peer = known_peer(at);
+    const auto peer = partner(at);
     Operation& operation = operations_.begin(false, std::move(done));
     operation.peer = peer;
     Access& access = origin_.begin(operation, AccessKind::atomic, place);
@@ -102,7 +103,7 @@ Request Engine::start(Access& access, const Operation& operation) {
 
 Request Engine::iflush(Peer to, Completion&& done) {
     const Lock lock(*this);
-    const auto peer = known_peer(to);
+    const auto peer = partner(to);
     Operation& operation = operations_.begin(false, std::move(done));
     const auto slot = operation.index;
     origin_.flush(operation, {&peer, 1});

@@ -95,8 +95,16 @@ void Target::withdraw(std::uint32_t slot) {
         serving.region = nullptr;
         in_.close(serving.bulk);
     });
+    cancel(region);
+}
+
+void Target::cancel(Region& region) {
     for (const auto& waiter : region.waiters) operations_.finish(*waiter.operation, {.code = ErrorCode::cancelled});
     region.waiters.clear();
+}
+
+void Target::cancel() {
+    regions_.for_each([&](Region& region) { cancel(region); });
 }
 
 std::vector<std::uint32_t> Target::readers(std::uint32_t slot) {

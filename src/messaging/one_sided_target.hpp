@@ -59,6 +59,8 @@ public:
     /// Sends the results gathered since the last call: those of a burst go together. True if there were any.
     bool answer(base::Nanoseconds now);
     void peer_gone(std::uint32_t peer) noexcept;
+    /// Nothing comes any more: ends what waits for notified puts.
+    void cancel();
 
     /// Notified puts that came, so far.
     [[nodiscard]] std::uint64_t notified() const noexcept { return notified_; }
@@ -104,6 +106,7 @@ private:
     [[nodiscard]] Region* find(const RemotePlace& place, std::uint64_t bytes, Rights wanted) noexcept;
     [[nodiscard]] Serving& serve(std::uint32_t peer, const AskHead& head, Region& region, std::uint64_t bytes);
     void note(Region& region);
+    void cancel(Region& region);
     void tell(std::uint32_t peer, const Result& result);
     void send_results(const Telling& telling, base::Nanoseconds now);
 

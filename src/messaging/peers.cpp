@@ -1,9 +1,15 @@
 // Engine: peers: who they are and how we come to know them.
-#include "messaging/engine.hpp"
+#include <fmt/ranges.h>
 
 #include "base/host.hpp"
+#include "messaging/engine.hpp"
 
 namespace railmux::messaging {
+
+namespace {
+// How often the job's server and the door are looked at while messages flow; sleeping wakes up for them at once.
+constexpr base::Nanoseconds membership_period = base::millisecond / 4;
+}  // namespace
 
 Peer Engine::peer(std::uint32_t rank) {
     const Lock lock(*this);
@@ -11,11 +17,18 @@ Peer Engine::peer(std::uint32_t rank) {
         throw Error(ErrorCode::invalid_argument, fmt::format("there is no rank {} in a job of {}", rank, size()),
                     "start the job with `railmux run -n N`");
     }
-    return Peer::from_index(rank);  // ranks were entered first, in order; outside a job peer 0 is this process
+    return Peer::from_index(membership_.in_job() ? rails_.peers().of_rank(rank) : 0);
+}
+
+std::optional<std::uint32_t> Engine::rank(Peer peer) {
+    const Lock lock(*this);
+    const auto rank = rails_.peers()[known_peer(peer)].rank;
+    return rank == rails::no_rank ? std::nullopt : std::optional(rank);
 }
 
 std::uint16_t Engine::listen(std::string_view where) {
     const Lock lock(*this);
+    refuse_if_left();
     return membership_.listen(where, address());
 }
 
@@ -39,8 +52,96 @@ std::string Engine::name(Peer peer) {
 std::string Engine::failure(Peer peer) {
     const Lock lock(*this);
     const auto& known = rails_.peers()[known_peer(peer)];
-    if (known.left) return "it has left\n";
+    if (known.left) return std::string(left_text);
     return known.failed == ErrorCode::ok || known.failure == nullptr ? std::string() : *known.failure;
+}
+
+// --- What the job tells ----------------------------------------------------------------------------------------------
+
+bool Engine::poll_membership(base::Nanoseconds now) {
+    next_membership_ = now + membership_period;
+    const auto news = membership_.poll();
+    for (const auto& item : news) {
+        using Kind = Membership::News::Kind;
+        item.kind == Kind::left || item.kind == Kind::lost ? take_end(item, now) : take_address(item, now);
+    }
+    return !news.empty();
+}
+
+void Engine::take_address(const Membership::News& item, base::Nanoseconds now) {
+    const bool knocked = item.kind == Membership::News::Kind::knocked;
+    const auto address = rails::ProcessAddress::parse(item.address);
+    if (!address) {
+        const auto refusal = rails::ProcessAddress::refusal(item.address);
+        log_.warning("{} is not a peer: {}; {}", item.from, refusal.what(), refusal.cure());
+        if (!knocked) rails_.forgo(rails_.peers().of_rank(item.rank), refusal, now);
+        return;
+    }
+    using Source = rails::RailManager::Source;
+    const auto peer = rails_.learn(*address, knocked ? Source::carried : Source::job);
+    if (knocked) {
+        knocked_.push_back(peer);
+        ++knocks_;
+    } else if (item.kind == Membership::News::Kind::joined) {
+        note(&Told::peer_joined, {.peer = Peer::from_index(peer), .code = ErrorCode::ok, .causes = {}});
+    }
+}
+
+/// A process of the job has left or died. Whoever is connected to it is told by the links, too, and after what it has sent.
+void Engine::take_end(const Membership::News& item, base::Nanoseconds now) {
+    const auto address = rails::ProcessAddress::parse(item.address);
+    if (!address) return;
+    const bool left = item.kind == Membership::News::Kind::left;
+    rails_.ended(rails_.peers().of_rank(item.rank), address->instance,
+                 left ? ErrorCode::peer_left : ErrorCode::peer_lost, now);
+}
+
+// --- Leaving ---------------------------------------------------------------------------------------------------------
+
+void Engine::refuse_if_left() const {
+    if (left_) throw Error(ErrorCode::invalid_argument, "this context has left", "make another one");
+}
+
+void Engine::leave() {
+    const Lock lock(*this);
+    if (std::exchange(left_, true)) return;
+    const auto late = say_farewell();
+    membership_.leave();
+    rails_.part(now());
+    receiver_.peer_gone(anybody, ErrorCode::cancelled);
+    for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
+        receiver_.peer_gone(peer, ErrorCode::cancelled);
+    }
+    target_.cancel();
+    progress_until([this] { return rails_.parted(); }, now() + close_limit());
+    if (late.empty()) return;
+    throw Error(ErrorCode::timed_out,
+                fmt::format("left before everything sent to {} had arrived", fmt::join(late, ", ")),
+                "raise close.timeout if they are only busy");
+}
+
+base::Nanoseconds Engine::close_limit() const {
+    return static_cast<base::Nanoseconds>(config_.number("close.timeout"));
+}
+
+/// Delivers what was sent, and says goodbye. The names of those who may not have got everything.
+std::vector<std::string> Engine::say_farewell() {
+    std::vector<std::string> late;
+    if (!progress_until([this] { return everything_sent(); }, now() + close_limit())) {
+        for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
+            if (rails_.peers()[peer].left || (!busy(peer) && rails_.idle(peer))) continue;
+            late.push_back(rails_.peers().name(peer));
+        }
+    }
+    rails_.say_goodbye(now());
+    const auto heard = [this] {
+        for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
+            if (rails_.connected(peer) && !rails_.peers()[peer].left && !rails_.idle(peer)) return false;
+        }
+        return true;
+    };
+    progress_until(heard, now() + close_limit());
+    return late;
 }
 
 }  // namespace railmux::messaging

@@ -51,10 +51,9 @@ Arrived* Receiver::claim(std::uint32_t peer, TagMatch match) noexcept {
 void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds now) {
     const auto status = message.status();
     give_credit(message, now);
-    if (message.left_behind && message.orphan) {
-        operations_.finish(
-            operation,
-            {.code = ErrorCode::peer_lost, .peer = status.peer, .tag = status.tag, .message = status.message});
+    if (message.left_behind && message.orphan != ErrorCode::ok) {
+        operations_.finish(operation,
+                           {.code = message.orphan, .peer = status.peer, .tag = status.tag, .message = status.message});
     } else if (message.left_behind) {
         answer_rts(operation, status, message.sender, now);
     } else {
@@ -68,12 +67,14 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
 
 void Receiver::drop(Arrived& message, base::Nanoseconds now) {
     give_credit(message, now);
-    if (message.left_behind && !message.orphan) bulk_.answer(message.peer, message.sender, std::nullopt, 0, now);
+    if (message.left_behind && message.orphan == ErrorCode::ok)
+        bulk_.answer(message.peer, message.sender, std::nullopt, 0, now);
     free(message);
 }
 
 void Receiver::give_credit(const Arrived& message, base::Nanoseconds now) {
-    if (message.orphan) return;  // the next session counts from nought: it would seem that more was taken than was sent
+    if (message.orphan != ErrorCode::ok)
+        return;  // the next session counts from nought: it would seem that more was taken than was sent
     rails_.consumed(message.peer, message.left_behind ? rts_credit : credit_of(message.bytes), now);
 }
 
@@ -108,7 +109,7 @@ bool Receiver::on_eager(std::uint32_t peer, std::span<const std::byte> body, bas
     message.peer = peer;
     message.tag = eager->tag;
     message.left_behind = false;
-    message.orphan = false;
+    message.orphan = ErrorCode::ok;
     message.bytes = eager->payload.size();
     if (!eager->payload.empty()) {
         message.payload = rails_.pool().take(eager->payload.size());
@@ -133,7 +134,7 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
     message.peer = peer;
     message.tag = rts->tag;
     message.left_behind = true;
-    message.orphan = false;
+    message.orphan = ErrorCode::ok;
     message.bytes = rts->bytes;
     message.sender = rts->sender;
     matcher_.add(message);
@@ -171,7 +172,7 @@ void Receiver::peer_gone(std::uint32_t peer, ErrorCode code) {
         operations_.finish(*posted->operation, {.code = code, .peer = Peer::from_index(peer), .tag = posted->tag});
     }
     arrived_.for_each([&](Arrived& message) {
-        if (message.peer == peer) message.orphan = true;
+        if (message.peer == peer && message.orphan == ErrorCode::ok) message.orphan = code;
     });
 }
 

@@ -22,9 +22,9 @@ struct Arrived : Unexpected {
     std::uint32_t generation = 0;
     bool used = false;
 
-    bool left_behind = false;         // by rendezvous: the payload is still with the sender
-    bool orphan = false;              // the session that it came by is over
-    rails::Frame* payload = nullptr;  // eager: a copy, in a frame of the pool
+    bool left_behind = false;          // by rendezvous: the payload is still with the sender
+    ErrorCode orphan = ErrorCode::ok;  // the session that it came by is over, and how it ended
+    rails::Frame* payload = nullptr;   // eager: a copy, in a frame of the pool
     std::uint64_t bytes = 0;
     Handle sender;
 

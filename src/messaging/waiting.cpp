@@ -6,8 +6,6 @@ namespace railmux::messaging {
 namespace {
 
 constexpr base::Nanoseconds forever = Engine::never_ends;
-// How often the job's server and the door are looked at while messages flow; sleeping wakes up for them at once.
-constexpr base::Nanoseconds membership_period = base::millisecond / 4;
 // Sends that are over at once need no look at the rails, but what they do to the rails must be heard of now and then.
 constexpr std::size_t bytes_per_look = 64 * 1024;
 
@@ -35,25 +33,6 @@ bool Engine::pass(base::Nanoseconds now) {
     }
     if (now >= next_membership_) any = poll_membership(now) || any;
     return any;
-}
-
-bool Engine::poll_membership(base::Nanoseconds now) {
-    next_membership_ = now + membership_period;
-    const auto news = membership_.poll();
-    for (const auto& item : news) {
-        const auto address = rails::ProcessAddress::parse(item.address);
-        if (!address) {
-            const auto refusal = rails::ProcessAddress::refusal(item.address);
-            log_.warning("{} is not a peer: {}; {}", item.from, refusal.what(), refusal.cure());
-            if (!item.knocked) rails_.forgo(rails_.peers().of_rank(item.rank), refusal, now);
-            continue;
-        }
-        const auto peer = rails_.learn(*address);
-        if (!item.knocked) continue;
-        knocked_.push_back(peer);
-        ++knocks_;
-    }
-    return !news.empty();
 }
 
 /// Runs the callbacks of what has ended, one at a time and in that order, and then those for what happened to rails and peers,
@@ -205,6 +184,7 @@ bool Engine::flush(std::chrono::nanoseconds timeout) {
 
 Peer Engine::connect(std::string_view where, std::chrono::nanoseconds timeout) {
     const Lock lock(*this);
+    refuse_if_left();
     const auto knock = membership_.knock(where, address(), timeout);
     std::optional<std::vector<std::byte>> answer;
     progress_until([&] { return (answer = membership_.answer(knock)).has_value(); }, forever);
@@ -220,26 +200,6 @@ std::optional<Peer> Engine::accept(std::chrono::nanoseconds timeout) {
     const auto peer = knocked_.front();
     knocked_.erase(knocked_.begin());
     return Peer::from_index(peer);
-}
-
-void Engine::leave() {
-    const auto limit = std::chrono::nanoseconds(config_.number("close.timeout"));
-    if (!flush(limit)) {
-        for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
-            if (rails_.peers()[peer].left || (!busy(peer) && rails_.idle(peer))) continue;
-            log_.warning("closed before everything sent to {} had arrived; raise close.timeout if it is only busy",
-                         rails_.peers().name(peer));
-        }
-    }
-    const Lock lock(*this);
-    rails_.say_goodbye(now());
-    const auto heard = [this] {
-        for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
-            if (rails_.connected(peer) && !rails_.peers()[peer].left && !rails_.idle(peer)) return false;
-        }
-        return true;
-    };
-    progress_until(heard, after(now(), limit));
 }
 
 }  // namespace railmux::messaging

@@ -155,14 +155,17 @@ bool Connector::retry(std::uint32_t peer, std::uint32_t rail, std::uint8_t remot
 
 /// Starts connecting two rails; nullptr if they are connected, or being connected, already, or rest.
 Link* Connector::open_pair(std::uint32_t peer, const Pair& pair, base::Nanoseconds now) {
+    const auto& known = peers_[peer];
     bool exists = false;
     links_.for_each([&](const Link& link) {
-        exists = exists || (link.peer == peer && link.rail == pair.rail && link.remote_rail == pair.remote.rail &&
-                            link.state != LinkState::closing);
+        if (link.rail != pair.rail || link.remote_rail != pair.remote.rail || link.state == LinkState::closing) return;
+        // The peer may have asked before we knew of it.
+        const bool its = link.peer == peer || (link.peer == no_peer && link.setup != nullptr &&
+                                               parse_hello(link.setup->hello)->from.instance == known.instance);
+        exists = exists || its;
     });
     if (exists || host_.resting(peer, pair.rail, pair.remote.rail, now)) return nullptr;
 
-    const auto& known = peers_[peer];
     const Hello hello{.version = wire_version,
                       .epoch = known.epoch,
                       .rail = static_cast<std::uint8_t>(pair.rail),
@@ -346,7 +349,11 @@ void Connector::went_down(Link& link, const transports::Event& event, base::Nano
     } else if (reply->verdict == Verdict::duplicate) {
         pair_done(link, now);
     } else {
+        const bool leaves = reply->verdict == Verdict::leaving && reply->from.instance == peers_[link.peer].instance &&
+                            reply_proves_key(options_.key, link.setup->hello, event.data);
         pair_failed(link, code_of(reply->verdict), explain(reply->verdict, event.data), now);
+        link.state = LinkState::closing;  // or it would be ended once more, with the session
+        if (leaves) host_.peer_leaves(link.peer, now);
     }
 }
 

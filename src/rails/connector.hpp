@@ -40,6 +40,9 @@ public:
     [[nodiscard]] virtual bool resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                                        base::Nanoseconds now) const = 0;
 
+    /// The peer itself says that it leaves.
+    virtual void peer_leaves(std::uint32_t peer, base::Nanoseconds now) = 0;
+
 protected:
     ~ConnectorHost() = default;
 };

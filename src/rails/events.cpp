@@ -315,6 +315,7 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
             recovery_.forget(peer);
             assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
             flooder_.stop(peer);
+            upper_.on_peer_left(peer);
             upper_.on_peer_gone(peer, ErrorCode::peer_left);
         } else if (in.type == FrameType::address) {
             good = moved(peer, bytes, now) && good;

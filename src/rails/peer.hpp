@@ -99,7 +99,9 @@ struct Known {
     std::uint64_t instance = 0;  // 0: not known yet
     std::uint32_t rank = no_rank;
     std::uint8_t epoch = 0;                // counts sessions with it
-    bool left = false;                     // it said goodbye
+    bool left : 1 = false;                 // it said goodbye
+    bool ended : 1 = false;                // we were told that its process has: without links it is not looked for
+    bool orderly : 1 = false;              // ... in good order
     ErrorCode failed = ErrorCode::ok;      // how the last session ended, if it ended badly
     std::unique_ptr<std::string> failure;  // and why; null while nothing has failed
     std::vector<std::byte> address;        // encoded ProcessAddress; empty: not known yet
@@ -122,6 +124,9 @@ public:
     /// What a process is to the entry that was found for it: a rank may be started anew, and its entry is the newest one's.
     enum class Standing : std::uint8_t { current, successor, predecessor };
     [[nodiscard]] Standing standing(std::uint32_t peer, std::uint64_t instance) const noexcept;
+
+    /// Notes a predecessor that we had never heard of.
+    void note_predecessor(std::uint32_t peer, std::uint64_t instance) { by_instance_.try_emplace(instance, peer); }
 
     /// Notes what is now known of a peer.
     void learn(std::uint32_t peer, std::uint64_t instance, std::span<const std::byte> address);

@@ -72,11 +72,17 @@ ProcessAddress RailManager::own_address(std::string host, std::uint32_t pid) con
         .instance = self.instance, .rank = self.rank, .pid = pid, .host = std::move(host), .rails = rails_.addresses()};
 }
 
-std::uint32_t RailManager::learn(const ProcessAddress& address) {
+std::uint32_t RailManager::learn(const ProcessAddress& address, Source source) {
     const auto peer = peers_.of_instance(address.instance, address.rank);
     const auto standing = peers_.standing(peer, address.instance);
     if (standing == PeerTable::Standing::predecessor) return peer;  // old news
-    if (standing == PeerTable::Standing::successor) follow_session(peer, address.instance, 0);
+    if (standing == PeerTable::Standing::successor) {
+        if (const auto& known = peers_[peer]; source == Source::job && !known.left && !known.ended) {
+            peers_.note_predecessor(peer, address.instance);  // the one we know was quicker than the news of this one
+            return peer;
+        }
+        follow_session(peer, address.instance, 0);
+    }
     peers_.learn(peer, address.instance, address.encode());
     if (const auto* talk = peers_[peer].talk.get(); talk != nullptr && talk->wanted) schedule(0);
     return peer;
@@ -101,13 +107,13 @@ void RailManager::want(std::uint32_t peer, base::Nanoseconds now) {
     if (talk.wanted || !talk.links.empty()) return;
     known.failed = ErrorCode::ok;
     talk.wanted = true;
-    talk.give_up = now + (talk.linked ? options_.lost_patience : options_.patience);
+    talk.give_up = known.ended ? now : now + (talk.linked ? options_.lost_patience : options_.patience);
     talk.next_attempt = now;
     talk.back_off = first_back_off;
     talk.worst = ErrorCode::unreachable;
     connecting_.push_back(peer);
     schedule(0);  // the attempt starts in the next poll, not under the feet of whoever asked
-    if (known.address.empty()) upper_.on_address_wanted(peer);
+    if (known.address.empty() && !known.ended) upper_.on_address_wanted(peer);
 }
 
 bool RailManager::connected(std::uint32_t peer) const noexcept {
@@ -133,7 +139,11 @@ void RailManager::connect_waiting(base::Nanoseconds now) {
         if (talk == nullptr || !talk->links.empty() || !talk->wanted) continue;
         if (now >= talk->give_up) {
             connector_.abandon(peer, now);
-            fail(peer, talk->worst, now);
+            if (peers_[peer].ended) {
+                end_of_process(peer, now);
+            } else {
+                fail(peer, talk->worst, now);
+            }
             continue;
         }
         connecting_.push_back(peer);
@@ -151,7 +161,7 @@ void RailManager::attempt_over(std::uint32_t peer, base::Nanoseconds now) {
     if (!incomplete_.empty()) schedule(now);
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr || !talk->links.empty() || !talk->wanted) return;
-    upper_.on_address_wanted(peer);  // it may be elsewhere by now
+    if (!peers_[peer].ended) upper_.on_address_wanted(peer);  // it may be elsewhere by now
     if (talk->worst != ErrorCode::unreachable) {
         talk->give_up = now;  // a wrong key or version does not become right by waiting
     }
@@ -219,7 +229,7 @@ void RailManager::follow_session(std::uint32_t peer, std::uint64_t instance, std
     if (!succeeded && epoch == known.epoch) return;
     const auto code = known.left ? ErrorCode::peer_left : ErrorCode::peer_lost;
     if (succeeded) {  // how the other one ended, and where it was, says nothing of this one
-        known.left = false;
+        known.left = known.ended = false;
         known.failed = ErrorCode::ok;
         known.failure.reset();
         known.address.clear();
@@ -323,77 +333,6 @@ base::Nanoseconds RailManager::answer_time() noexcept {
         least = std::min(least, corrected > 0 ? corrected : talk.costs[link.place].latency);
     });
     return least == none ? 0 : std::max<base::Nanoseconds>(2 * least / sched::ticks_per_ns, 1);
-}
-
-// --- The end ---------------------------------------------------------------------------------------------------------
-
-void RailManager::say_goodbye(base::Nanoseconds now) {
-    assessor_.stop();
-    flooder_.end();
-    connector_.close();
-    for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
-        if (peers_[peer].left || !connected(peer)) continue;
-        Frame* frame = pool_.take(FrameHeader::size);
-        frame->type = FrameType::bye;
-        frame->flags = frame_flag::ordered | frame_flag::ack_now;
-        frame->bytes = FrameHeader::size;
-        send(peer, frame, now);
-    }
-    flush(now);
-}
-
-Frame* RailManager::closing_frame() {
-    Frame* frame = pool_.take(FrameHeader::size);
-    frame->type = FrameType::closing;
-    frame->bytes = FrameHeader::size;
-    frame->acked = true;  // nobody acknowledges it
-    write_header(frame->data(), {.type = FrameType::closing});
-    return frame;
-}
-
-/// Takes what is still on its way here: a socket that is closed before all of it was read is reset, and the other side would
-/// lose what we said last.
-void RailManager::drain() {
-    constexpr int quiet = 64;
-    constexpr int most = 10'000;
-    for (int round = 0, empty = 0; round < most && empty < quiet; ++round) {
-        std::size_t count = 0;
-        for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-            if (rails_[rail].polled) count += poll_rail(rail, false, now_) ? 1 : 0;
-        }
-        empty = count == 0 ? empty + 1 : 0;
-    }
-}
-
-void RailManager::close() {
-    connector_.close();
-    drain();
-    links_.for_each([&](Link& link) {
-        if (link.state == LinkState::closing) return;
-        if (link.state == LinkState::live) {
-            enqueue(link, closing_frame(), 0);
-            static_cast<void>(post_outbox(link));
-            detach(link);
-        }
-        rails_[link.rail].rail->disconnect(link.id);
-        link.state = LinkState::closing;
-    });
-    // Their link_down, and the `done` of everything posted, come with the next polls; nothing goes out any more.
-    bool left = true;
-    for (int round = 0; left && round < 1000; ++round) {
-        for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-            const auto count = rails_[rail].rail->poll(events_);
-            for (std::size_t i = 0; i < count; ++i) {
-                if (events_[i].kind != transports::EventKind::link_down) continue;
-                if (Link* link = links_.find(rail, events_[i].link); link != nullptr) {
-                    while (!link->outbox.empty()) link->outbox.pop();
-                    links_.remove(*link);
-                }
-            }
-        }
-        left = false;
-        links_.for_each([&](Link&) { left = true; });
-    }
 }
 
 }  // namespace railmux::rails

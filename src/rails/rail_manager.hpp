@@ -74,6 +74,8 @@ public:
     /// Nothing more comes of the session with the peer: it has said goodbye, or (a second time then) its session is over.
     /// on_released follows for its frames when the rails have let go of them.
     virtual void on_peer_gone(std::uint32_t peer, ErrorCode code) = 0;
+    /// The peer has left in good order: told once, before that.
+    virtual void on_peer_left(std::uint32_t peer) = 0;
     virtual void on_rail_news(const RailNews& news) = 0;
     /// Operations wait for a peer whose address is not known.
     virtual void on_address_wanted(std::uint32_t peer) = 0;
@@ -119,8 +121,11 @@ public:
     [[nodiscard]] ProcessAddress own_address(std::string host, std::uint32_t pid) const;
     /// Tells the peers that there is a session with where this process is now.
     void tell_address(const ProcessAddress& own, base::Nanoseconds now);
+    /// Who gave us an address: somebody who has it from the process, or the job, which tells of a rank's processes one after the
+    /// other, and of each one's end (`ended`) before the next: but the processes themselves may be quicker.
+    enum class Source : std::uint8_t { carried, job };
     /// Makes the process with that address a peer, or completes what is known of it.
-    std::uint32_t learn(const ProcessAddress& address);
+    std::uint32_t learn(const ProcessAddress& address, Source source = Source::carried);
 
     /// Brings up links to the peer if there are none; on_sendable or on_peer_gone follows.
     void want(std::uint32_t peer, base::Nanoseconds now);
@@ -128,6 +133,9 @@ public:
     void forgo(std::uint32_t peer, const Error& cause, base::Nanoseconds now);
     /// Ends the session with the peer as lost.
     void give_up(std::uint32_t peer, std::string_view cause, base::Nanoseconds now);
+    /// Somebody who must know says that the process `instance` of this peer has ended: in good order (peer_left), or not
+    /// (peer_lost). Links that are still up bring what it had sent; without any nobody looks for it.
+    void ended(std::uint32_t peer, std::uint64_t instance, ErrorCode how, base::Nanoseconds now);
     /// Whatever came before `now` would have woken the caller, who slept until then.
     void watched_until(base::Nanoseconds now) noexcept { quiet_ = looked_ = round_begun_ = now; }
     /// Whether a message may go to the peer now.
@@ -219,6 +227,10 @@ public:
 
     /// Says goodbye to every peer; nobody new gets in.
     void say_goodbye(base::Nanoseconds now);
+    /// Afterwards: ends all sessions, as cancelled. Links and what they carry end with the polls that follow.
+    void part(base::Nanoseconds now);
+    /// Whether there are no links any more.
+    [[nodiscard]] bool parted() noexcept;
     /// Ends all links. Afterwards only destruction is allowed.
     void close();
 
@@ -242,6 +254,7 @@ private:
                                base::Nanoseconds now) const override {
         return recovery_.resting({peer, rail, remote_rail}, now);
     }
+    void peer_leaves(std::uint32_t peer, base::Nanoseconds now) override;
 
     // AssessorHost
     void post_now(Link& link, Frame* frame) override;
@@ -350,6 +363,7 @@ private:
     void connect_waiting(base::Nanoseconds now);
     void fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds now);
     void end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code);
+    void end_of_process(std::uint32_t peer, base::Nanoseconds now);
     void drain();
     [[nodiscard]] Frame* closing_frame();
     [[nodiscard]] LinkModel model_of(const Link& link) const;

@@ -68,6 +68,7 @@ private:
     void on_put_denied(std::uint64_t) override {}
     void on_link_lost(std::uint32_t, std::uint32_t) override {}
     void on_peer_gone(std::uint32_t, ErrorCode) override {}
+    void on_peer_left(std::uint32_t) override {}
     void on_rail_news(const rails::RailNews&) override {}
     void on_address_wanted(std::uint32_t) override {}
     void on_address_changed() override {}

@@ -1,12 +1,13 @@
 // What a member of the job, who knows the key, can do to the job's server and to other members by hostile messages: the
-// handshake is real, the stream after it is the input. The first byte chooses the side and the pieces.
+// handshake is real, the stream after it is the input. The first byte chooses the side, the pieces, and whether the job is one
+// that others may join.
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
 
 #include "bootstrap/channel.hpp"
-#include "bootstrap/value_store.hpp"
+#include "bootstrap/roster.hpp"
 
 using namespace railmux;
 using namespace railmux::bootstrap;
@@ -27,17 +28,22 @@ void shake_hands(Channel& client, Channel& server) {
     check(client.state() == Channel::State::open && server.state() == Channel::State::open);
 }
 
-void feed(Channel& channel, std::span<const std::byte> bytes, std::size_t step, ValueStore& store) {
+void feed(Channel& channel, std::span<const std::byte> bytes, std::size_t step, Roster& roster) {
     std::uint64_t connection = 0;
     for (std::size_t at = 0; at < bytes.size(); at += step) {
         channel.receive(bytes.subspan(at, std::min(step, bytes.size() - at)));
         for (; !channel.inbox().empty(); channel.inbox().pop_front()) {
             const auto& message = channel.inbox().front();
             check(message.bytes.size() <= max_message);
-            store.take(connection++ % 3, message);
+            if (message.type == MessageType::over) {  // never taken by a server: here it is a connection that ends
+                roster.lost(message.id % 3);
+            } else {
+                roster.take(connection++ % 3, message);
+            }
         }
     }
-    store.forget(1);
+    roster.lost(1);
+    roster.end();
 }
 
 }  // namespace
@@ -48,9 +54,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     Channel client(Channel::Role::client, "key");
     Channel server(Channel::Role::server, "key");
     shake_hands(client, server);
-    ValueStore store(16,
-                     [&](auto connection, auto, auto value) { check(connection < 3 && value.size() <= max_message); });
+    Roster roster({.size = 16, .open = (data[0] & 2) != 0}, [&](auto connection, auto type, auto, auto value) {
+        check(connection < 3 && value.size() <= max_message && type <= last_message_type);
+    });
     const std::size_t step = std::size_t{data[0]} / 2 + 1;
-    feed((data[0] & 1) != 0 ? client : server, bytes, step, store);
+    feed((data[0] & 1) != 0 ? client : server, bytes, step, roster);
+    check(roster.size() >= 16 && roster.size() <= Roster::most_ranks);
     return 0;
 }

@@ -162,6 +162,7 @@ private:
         if (manager.peers()[peer].address.empty()) note("the other's address was forgotten");
     }
     void on_address_changed() override { note("the own address changed"); }
+    void on_peer_left(std::uint32_t) override { note("the other left"); }
 
     std::string host_;
     std::uint32_t other_rank_;

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "bootstrap/client.hpp"
+#include "bootstrap/roster.hpp"
 #include "bootstrap/server.hpp"
-#include "bootstrap/value_store.hpp"
 #include "unit/bootstrap_bytes.hpp"
 
 using namespace railmux;
@@ -25,14 +25,15 @@ class JobServer {
 public:
     explicit JobServer(std::string key)
         : server_(std::move(key), log_),
-          values_(1000, [this](auto to, auto id, auto value) { server_.send(to, MessageType::value, id, value); }) {
+          roster_({.size = 8, .open = true},
+                  [this](auto to, auto type, auto id, auto value) { server_.send(to, type, id, value); }) {
         port_ = server_.listen("127.0.0.1:0");
         thread_ = std::thread([this] {
             while (!over_) {
                 pollfd wait{server_.descriptor(), POLLIN, 0};
                 ::poll(&wait, 1, 20);
-                server_.poll([this](Connection& from, const Message& message) { values_.take(from.number, message); },
-                             [this](Connection& from) { values_.forget(from.number); });
+                server_.poll([this](Connection& from, const Message& message) { roster_.take(from.number, message); },
+                             [this](Connection& from) { roster_.lost(from.number); });
             }
         });
     }
@@ -48,22 +49,28 @@ public:
 private:
     base::Logger log_{base::LogLevel::off};
     Server server_;
-    ValueStore values_;
+    Roster roster_;
     std::uint16_t port_ = 0;
     std::atomic<bool> over_ = false;
     std::thread thread_;
 };
 
-/// The next value; nothing when none comes in 10 s or the server is lost.
-std::optional<JobClient::Value> next(JobClient& client) {
+/// What comes; nothing when that takes more than 10 s or the server is lost.
+std::vector<JobClient::News> some(JobClient& client) {
     const auto deadline = base::now_ns() + 10 * base::second;
     while (base::now_ns() < deadline && !client.lost()) {
-        auto values = client.poll();
-        if (!values.empty()) return std::move(values.front());  // the tests ask for one at a time
+        auto news = client.poll();
+        if (!news.empty()) return news;
         pollfd wait{client.descriptor(), POLLIN, 0};
         ::poll(&wait, 1, 100);
     }
-    return std::nullopt;
+    return {};
+}
+
+/// The next value, where they are asked for one at a time.
+std::optional<JobClient::News> next(JobClient& client) {
+    auto news = some(client);
+    return news.empty() ? std::nullopt : std::optional(std::move(news.front()));
 }
 
 }  // namespace
@@ -164,20 +171,34 @@ TEST_CASE("job: another job's server at the first address does not matter", "[jo
     }
 }
 
-TEST_CASE("job: what the store keeps is bounded, and nobody waits after leaving", "[job]") {
-    std::vector<std::pair<std::uint64_t, std::uint32_t>> answers;
-    ValueStore store(2, [&](auto connection, auto id, auto) { answers.emplace_back(connection, id); });
-    store.take(1, {MessageType::get, 5, {}});
-    store.take(2, {MessageType::get, 5, {}});
-    store.take(2, {MessageType::get, 5, {}});  // asking twice is answered once
-    store.forget(1);
-    store.take(3, {MessageType::put, 5, bytes("x")});
-    CHECK(answers == std::vector<std::pair<std::uint64_t, std::uint32_t>>{{2, 5}});
-    store.take(3, {MessageType::put, 6, {}});
-    store.take(3, {MessageType::put, 7, {}});  // one too many
-    store.take(3, {MessageType::put, 5, bytes("y")});
-    store.take(4, {MessageType::get, 7, {}});
-    store.take(4, {MessageType::get, 6, {}});
-    CHECK(answers.size() == 2);
-    CHECK(answers.back() == std::pair<std::uint64_t, std::uint32_t>{4, 6});
+TEST_CASE("job: processes hear of each other's coming and going in the order in which it happens", "[job]") {
+    JobServer server("key");
+    JobClient stays(server.job(0, 8));
+    stays.publish(0, bytes("zero"));
+    std::vector<JobClient::News> news;
+    const auto hears = [&](MessageType type, std::string_view value) {
+        if (news.empty()) news = some(stays);
+        REQUIRE_FALSE(news.empty());
+        CHECK(news.front().type == type);
+        CHECK(news.front().rank == 3);
+        CHECK(news.front().bytes == bytes(value));
+        news.erase(news.begin());
+    };
+    {
+        JobClient first(server.job(3, 8));
+        first.publish(3, bytes("first"));
+        stays.ask(3);
+        hears(MessageType::value, "first");
+        first.leave();
+        hears(MessageType::left, "first");
+    }
+    {
+        JobClient second(server.job(3, 8));
+        second.publish(3, bytes("second"));
+        hears(MessageType::joined, "second");
+    }  // ends in good order, and says so to nobody
+    JobClient third(server.job(3, 8));
+    third.publish(3, bytes("third"));
+    hears(MessageType::left, "second");
+    hears(MessageType::joined, "third");
 }

@@ -14,7 +14,7 @@ using namespace railmux::bootstrap;
 
 namespace {
 
-const JobIdentity job{.id = "the-id", .key = "the-key", .servers = "unix:/s"};
+const JobIdentity job{.id = "the-id", .key = "the-key", .servers = "unix:/s", .size = 4};
 
 RunOptions options(unsigned processes, std::vector<std::string> hosts = {}) {
     RunOptions result;

@@ -142,6 +142,42 @@ TEST_CASE("run: a process that dies of a signal is named with host and signal", 
     }
 }
 
+TEST_CASE("run: a process that fails is started anew, under its rank, with its last words before the next one's first",
+          "[run]") {
+    // Each writes down that it was there; the third ends well.
+    const Rendezvous rendezvous;
+    auto options = script(2,
+                          "[ $RAILMUX_JOB_RANK = 1 ] || exit 0; cd $RENDEZVOUS; echo >>count; n=$(wc -l <count); "
+                          "echo begin $n; printf 'end %s' $n; if [ $n = 1 ]; then exit 3; fi; "
+                          "if [ $n = 2 ]; then kill -KILL $$; fi");
+    const std::string launch = GENERATE("", "env");
+    options.launch = launch;
+    SECTION("as often as it takes") {
+        options.restarts = 2;
+        Run run(options);
+        CHECK(run.finish() == 0);
+        CHECK(run.out() == "[1] begin 1\n[1] end 1\n[1] begin 2\n[1] end 2\n[1] begin 3\n[1] end 3\n");
+        CHECK_THAT(run.err(), Catch::Contains("rank 1 ended with exit status 3; starting it anew (1 of 2)") &&
+                                  Catch::Contains("starting it anew (2 of 2)"));
+    }
+    SECTION("but no more often") {
+        options.restarts = 1;
+        Run run(options);
+        CHECK(run.finish() == 137);
+        CHECK_THAT(run.err(), Catch::Contains("; ending the job"));
+    }
+}
+
+TEST_CASE("run: those that keep going are not ended by one that fails, which is told at the end", "[run]") {
+    const Rendezvous rendezvous;
+    auto options = script(3, "[ $RAILMUX_JOB_RANK != 1 ] || exit 5; sleep 0.1; echo goes on; exit $RAILMUX_JOB_RANK");
+    options.keep_going = true;
+    Run run(options);
+    CHECK(run.finish() == 5);  // the first that failed
+    CHECK_THAT(run.out(), Catch::Contains("[0] goes on") && Catch::Contains("[2] goes on"));
+    CHECK_THAT(run.err(), Catch::Contains("rank 1 ended with exit status 5; the others go on"));
+}
+
 TEST_CASE("run: who does not end when asked is ended", "[run]") {
     auto options = script(2, "trap '' TERM; if [ $RAILMUX_JOB_RANK = 1 ]; then exit 3; fi; " + wait_forever);
     options.grace = std::chrono::milliseconds(200);
@@ -343,7 +379,7 @@ TEST_CASE("joins the job, publishes its rank, learns all others", "[.][job-membe
     for (std::uint32_t rank = 0; rank < job->size; ++rank) client.ask(rank);
     std::map<std::uint32_t, std::string> known;
     REQUIRE(eventually([&] {
-        for (const auto& [rank, bytes] : client.poll()) {
+        for (const auto& [type, rank, bytes] : client.poll()) {
             known[rank] = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
         }
         return known.size() == job->size || client.lost();

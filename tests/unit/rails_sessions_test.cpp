@@ -109,6 +109,7 @@ public:
 
     Strings heard;
     Codes gone;  // how sessions ended
+    int left = 0;
     std::vector<RailNews> news;
 
 private:
@@ -139,6 +140,7 @@ private:
     void on_put_denied(std::uint64_t) override {}
     void on_link_lost(std::uint32_t, std::uint32_t) override {}
     void on_peer_gone(std::uint32_t, ErrorCode code) override { gone.push_back(code); }
+    void on_peer_left(std::uint32_t) override { ++left; }
     void on_rail_news(const RailNews& told) override { news.push_back(told); }
     void on_address_wanted(std::uint32_t) override {}
     void on_address_changed() override { manager.tell_address(manager.own_address(host_, 1), World::now()); }
@@ -708,4 +710,91 @@ TEST_CASE("links that wait for their proof are few, and none waits for long", "[
     CHECK(World::now() - begun < 5 * base::second);
     pair.talk();
     CHECK(pair.b->links_lost(0) == 0);
+}
+
+// --- Ends of processes, as told by the job ---------------------------------------------------------------------------
+
+TEST_CASE("told that a peer's process has ended: who is not connected to it does not wait", "[rails][sessions]") {
+    const auto how = GENERATE(ErrorCode::peer_left, ErrorCode::peer_lost);
+    const int left = how == ErrorCode::peer_left ? 1 : 0;
+    const bool waiting = GENERATE(false, true);
+    Couple pair(1);
+    auto& a = pair.a;
+    pair.world.cut(sim::Cut::silent);
+    if (waiting) {
+        a.say(1, "never heard");
+        run(pair.world, {&a}, 100 * base::millisecond);
+    }
+    a.manager.ended(1, 20, how, World::now());
+    CHECK(a.gone == Codes{how});
+    CHECK(a.left == left);
+    a.manager.ended(1, 20, how, World::now());  // told again, as an answer
+    CHECK(a.gone.size() == 1);
+    a.manager.want(1, World::now());
+    run(pair.world, {&a}, base::millisecond);
+    CHECK(a.gone == Codes{how, how});
+    CHECK(a.left == left);
+    pair.world.restore();
+    Process next(pair.world, "x", {.instance = 30, .rank = 1});
+    a.knows(next);
+    a.say(1, "new");
+    until(pair.world, {&a, &next}, [&] { return pair.heard(next, "new"); });
+    CHECK(a.gone.size() == 2);
+}
+
+TEST_CASE("told that a peer's process has ended: what its links bring still counts", "[rails][sessions]") {
+    Couple pair(1);
+    auto& a = pair.a;
+    pair.talk();
+    a.manager.ended(1, 20, ErrorCode::peer_lost, World::now());
+    pair.b->say(0, "last words");
+    pair.until([&] { return pair.heard(a, "last words"); });
+    CHECK(a.gone.empty());
+    pair.world.cut(sim::Cut::loud);
+    const auto begin = World::now();
+    until(pair.world, {&a}, [&] { return !a.gone.empty(); });
+    CHECK(a.gone == Codes{ErrorCode::peer_lost});
+    CHECK(World::now() - begin < 10 * base::millisecond);
+}
+
+TEST_CASE("what the job tells of a rank's processes may come after the processes themselves", "[rails][sessions]") {
+    Couple pair(1);
+    auto& a = pair.a;
+    pair.talk();
+    pair.world.cut(sim::Cut::loud);
+    pair.world.restore();
+    using Source = RailManager::Source;
+    Process third(pair.world, "x", {.instance = 40, .rank = 1});
+    const auto address_of = [&](std::uint64_t instance) {
+        auto address = third.manager.own_address("x", 1);
+        address.instance = instance;
+        return address;
+    };
+    third.knows(a);
+    third.say(0, "third");
+    until(pair.world, {&a, &third}, [&] { return pair.heard(a, "third"); });
+    const auto lost = a.gone.size();
+    // Its predecessor, which it has never seen, and the one before.
+    a.manager.ended(1, 20, ErrorCode::peer_lost, World::now());
+    a.manager.learn(address_of(30), Source::job);
+    a.manager.ended(1, 30, ErrorCode::peer_lost, World::now());
+    a.manager.learn(address_of(40), Source::job);
+    CHECK(a.gone.size() == lost);
+    CHECK(a.peer(1).instance == 40);
+    a.say(1, "still there");
+    until(pair.world, {&a, &third}, [&] { return pair.heard(third, "still there"); });
+    a.manager.ended(1, 40, ErrorCode::peer_left, World::now());
+    a.manager.learn(address_of(50), Source::job);  // told in order: this is the next
+    CHECK(a.peer(1).instance == 50);
+}
+
+TEST_CASE("who asks for a link with a process that leaves hears so at once", "[rails][sessions]") {
+    Couple pair(1);
+    pair.b->manager.say_goodbye(World::now());
+    pair.a.say(1, "too late");
+    const auto begin = World::now();
+    pair.until([&] { return !pair.a.gone.empty(); });
+    CHECK(pair.a.gone == Codes{ErrorCode::peer_left});
+    CHECK(pair.a.left == 1);
+    CHECK(World::now() - begin < 10 * base::millisecond);
 }
