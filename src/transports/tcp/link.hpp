@@ -38,8 +38,8 @@ enum class LinkPhase : std::uint8_t {
 struct PartialWork {
     std::uint64_t cookie = 0;
     std::size_t left = 0;  // bytes not yet written; 0: there is none
-    std::size_t at = 0;    // first iovec with something left
-    std::size_t count = 0;
+    std::uint32_t at = 0;  // first iovec with something left
+    std::uint32_t count = 0;
     std::array<std::byte, StreamHeader::max_size> header;
     std::array<iovec, max_segments + 1> pieces;
 

@@ -103,6 +103,7 @@ private:
     [[nodiscard]] static std::string cause_of(const Link& link);
 
     // sending.cpp
+    [[nodiscard]] ssize_t encrypt(Link& link, std::span<const iovec> vectors) noexcept;
     [[nodiscard]] ssize_t send(Link& link, iovec* vectors, std::size_t count) noexcept;
     [[nodiscard]] std::size_t write(Link& link, std::span<const Work> works) noexcept;
     [[nodiscard]] std::size_t gather(std::span<const Work> works, std::size_t& vectors, std::size_t& bytes) noexcept;

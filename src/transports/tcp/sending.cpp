@@ -39,13 +39,16 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
                      [this](Link& link, std::span<const Work> run) { return write(link, run); });
 }
 
-/// Bytes that are the caller's again; -1 for trouble, of which cause_of() knows.
-ssize_t Rail::send(Link& link, iovec* vectors, std::size_t count) noexcept {
-    if (link.tls == nullptr) [[likely]]
-        return send_vectors(link.socket.get(), vectors, count);
-    const auto taken = link.tls->write({vectors, count});
+/// As send_vectors. What the socket of an encrypted link has no room for waits in its TLS.
+ssize_t Rail::encrypt(Link& link, std::span<const iovec> vectors) noexcept {
+    const auto taken = link.tls->write(vectors);
     if (link.tls->waiting()) watch(link, true);
     return taken;
+}
+
+/// Bytes that are the caller's again; -1 for trouble, of which cause_of() knows.
+ssize_t Rail::send(Link& link, iovec* vectors, std::size_t count) noexcept {
+    return link.tls == nullptr ? send_vectors(link.socket.get(), vectors, count) : encrypt(link, {vectors, count});
 }
 
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
@@ -56,7 +59,8 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
         std::size_t vectors = 0;
         std::size_t bytes = 0;
         const auto some = works.subspan(accepted, gather(works.subspan(accepted, most), vectors, bytes));
-        const auto sent = send(link, vectors_.data(), vectors);
+        const auto sent = link.tls == nullptr ? send_vectors(link.socket.get(), vectors_.data(), vectors)
+                                              : encrypt(link, {vectors_.data(), vectors});
         if (sent < 0) {
             kill(link, cause_of(link));
             for (; accepted < works.size(); ++accepted) {
