@@ -20,18 +20,19 @@ enum class ErrorCode : std::uint16_t {
     address_in_use = 4,    ///< the port to listen on is taken
     unreachable = 5,       ///< no rail reached the peer in time
     wrong_key = 6,         ///< the other side does not know the job's key
-    wrong_version = 7,     ///< the other side speaks another wire version
-    peer_lost = 8,         ///< every link to the peer died and could not be restored in time
-    peer_left = 9,         ///< the peer closed its context while the operation was under way
-    truncated = 10,        ///< the message was longer than the receive buffer; the front part arrived
-    cancelled = 11,        ///< cancelled before it matched; or the region of an inotified was destroyed
-    timed_out = 12,        ///< took longer than its limit; accept and flush of Context return nothing or false instead
-    out_of_memory = 13,    ///< memory could not be allocated, registered or locked
-    protocol = 14,         ///< the other side sent bytes that break the wire protocol
-    permission = 15,       ///< the operating system refused
-    system = 16,           ///< another operating-system error; the text has it
-    bootstrap = 17,        ///< the job's key-value exchange failed
-    access_denied = 18,    ///< remote access outside a registration, with a wrong key or without the right
+    wrong_version =
+        7,           ///< the other side speaks another wire version, or one of the two encrypts and the other does not
+    peer_lost = 8,   ///< every link to the peer died and could not be restored in time
+    peer_left = 9,   ///< the peer closed its context while the operation was under way
+    truncated = 10,  ///< the message was longer than the receive buffer; the front part arrived
+    cancelled = 11,  ///< cancelled before it matched; or the region of an inotified was destroyed
+    timed_out = 12,  ///< took longer than its limit; accept and flush of Context return nothing or false instead
+    out_of_memory = 13,  ///< memory could not be allocated, registered or locked
+    protocol = 14,       ///< the other side sent bytes that break the wire protocol
+    permission = 15,     ///< the operating system refused
+    system = 16,         ///< another operating-system error; the text has it
+    bootstrap = 17,      ///< the job's key-value exchange failed
+    access_denied = 18,  ///< remote access outside a registration, with a wrong key or without the right
 };
 
 /// The enumerator's name, e.g. "peer_lost".

@@ -25,8 +25,8 @@ bool Rail::secured(Link& link) {
     return link.phase != LinkPhase::free;
 }
 
-/// Looks at how the other side begins before OpenSSL does: a stranger who does not even look like a peer costs no more than where
-/// nothing is encrypted.
+/// Looks at how the other side begins before OpenSSL does: a stranger who does not even look like a peer costs no more than
+/// where nothing is encrypted.
 bool Rail::read_tls_opening(Link& link) {
     auto& setup = *link.setup;
     TlsOpening opening;
@@ -47,11 +47,27 @@ bool Rail::read_tls_opening(Link& link) {
         if (parsed == Parsed::complete && setup.received == wanted) break;
         if (!read_until(link, wanted)) return false;
     }
-    if (link.tls == nullptr) link.tls = std::make_unique<Tls>(*encryption_, Tls::Side::acceptor, link.socket.get());
-    link.tls->give({setup.incoming.data(), setup.received});
+    const std::span<const std::byte> record(setup.incoming.data(), setup.received);
+    if (link.tls == nullptr) {
+        if (!judge_hello(link, record)) return false;
+        link.tls = std::make_unique<Tls>(*encryption_, Tls::Side::acceptor, link.socket.get());
+    }
+    link.tls->give(record);
     setup.received = 0;
     setup.opened = true;
     return true;
+}
+
+/// Strangers get no further than this: what follows takes OpenSSL some tenths of a millisecond, and memory.
+bool Rail::judge_hello(Link& link, std::span<const std::byte> record) {
+    if (!encryption_->hello().proves_key(record)) {
+        ::send(link.socket.get(), tls_decrypt_error.data(), tls_decrypt_error.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+        kill(link, keys_differ);
+        return false;
+    }
+    if (encryption_->hello().is_new(record)) return true;
+    kill(link, "it began as another connection did before: a replay");
+    return false;
 }
 
 /// There is no way to meet: what is to be encrypted is never sent plain. Both sides tell their people.

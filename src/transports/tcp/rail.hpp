@@ -99,6 +99,7 @@ private:
     // encrypting.cpp: TLS, before the greetings
     [[nodiscard]] bool secured(Link& link);
     [[nodiscard]] bool read_tls_opening(Link& link);
+    [[nodiscard]] bool judge_hello(Link& link, std::span<const std::byte> record);
     void refuse_other_encryption(Link& link);
     [[nodiscard]] static std::string cause_of(const Link& link);
 

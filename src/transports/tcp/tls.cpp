@@ -29,8 +29,19 @@ std::string crypto_reason() {
     return reason == nullptr ? "unknown reason" : reason;
 }
 
+/// What others left in this thread's queue would be taken for errors of the next call. Clearing it costs more than looking.
+void forget_errors() noexcept {
+    if (ERR_peek_error() != 0) ERR_clear_error();
+}
+
 void require(bool good, std::string_view what) {
     if (!good) throw Error(ErrorCode::system, fmt::format("the crypto library has no {}: {}", what, crypto_reason()));
+}
+
+/// Neither key tells the other.
+base::Digest derived_from(std::string_view job_key) {
+    constexpr std::string_view label = "railmux tls";
+    return base::hmac_sha256(std::as_bytes(std::span(job_key)), {std::as_bytes(std::span(label))});
 }
 
 /// Without instructions for AES, ChaCha20 is several times faster.
@@ -162,8 +173,8 @@ TlsContext::TlsContext(std::string_view job_key, std::uint64_t records_before_ne
     SSL_CTX_set_psk_use_session_callback(context, Callbacks::connector_key);
     SSL_CTX_set_psk_find_session_callback(context, Callbacks::acceptor_key);
 
-    const auto key = base::hmac_sha256(std::as_bytes(std::span(job_key)),
-                                       {std::as_bytes(std::span(std::string_view("railmux tls")))});
+    const auto key = derived_from(job_key);
+    hello_.emplace(key);
     key_.reset(SSL_SESSION_new());
     const std::unique_ptr<SSL, decltype(&SSL_free)> any(SSL_new(context), SSL_free);
     require(key_ && any &&
@@ -202,7 +213,7 @@ Tls::Tls(TlsContext& context, Side side, int socket)
 
 Tls::~Tls() {
     if (!ready_ || !trouble_.empty() || waiting()) return;
-    ERR_clear_error();
+    forget_errors();
     SSL_shutdown(ssl_.get());
 }
 
@@ -214,7 +225,7 @@ void Tls::give(std::span<const std::byte> first) {
 Tls::Step Tls::handshake() noexcept {
     if (ready_) return Step::done;
     if (!trouble_.empty()) return Step::failed;
-    ERR_clear_error();
+    forget_errors();
     const int result = SSL_do_handshake(ssl_.get());
     if (waiting()) {
         over("its socket does not even take a handshake");
@@ -226,7 +237,7 @@ Tls::Step Tls::handshake() noexcept {
         return Step::failed;
     }
     if (SSL_session_reused(ssl_.get()) != 1) {
-        over("TLS: it showed no job key", ErrorCode::wrong_key);
+        over(std::string(keys_differ), ErrorCode::wrong_key);
         return Step::failed;
     }
     first_ = {};
@@ -279,7 +290,7 @@ std::span<const std::byte> Tls::next_record(std::span<const iovec> pieces, std::
 }
 
 bool Tls::encrypt(std::span<const std::byte> record) noexcept {
-    ERR_clear_error();
+    forget_errors();
     if (++records_ > context_.records_per_key_) {
         records_ = 1;
         SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
@@ -332,7 +343,7 @@ ssize_t Tls::read_piece(std::byte* to, std::size_t size) noexcept {
     std::size_t filled = 0;
     while (filled < size && trouble_.empty() && !goodbye_) {
         std::size_t got = 0;
-        ERR_clear_error();
+        forget_errors();
         const int result = SSL_read_ex(ssl_.get(), to + filled, size - filled, &got);
         filled += got;
         if (result == 1) continue;
@@ -360,8 +371,8 @@ void Tls::fail(int result) noexcept {
     } else if (ended_) {
         over(ready_ ? "closed by the other side without goodbye: its process has ended, or somebody cut the connection"
                     : "closed by the other side before its greeting was over");
-    } else if (!ready_ && (reason == SSL_R_BINDER_DOES_NOT_VERIFY || reason == SSL_R_SSLV3_ALERT_ILLEGAL_PARAMETER)) {
-        over("the job keys differ; give both sides the same job.key (RAILMUX_JOB_KEY)", ErrorCode::wrong_key);
+    } else if (!ready_ && reason == SSL_R_TLSV1_ALERT_DECRYPT_ERROR) {
+        over(std::string(keys_differ), ErrorCode::wrong_key);
     } else if (ready_ && reason == SSL_R_DECRYPTION_FAILED_OR_BAD_RECORD_MAC) {
         over("its bytes were changed on the way (TLS: " + crypto_reason() + ")");
     } else {

@@ -11,12 +11,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/crypto.hpp"
+#include "transports/tcp/tls_hello.hpp"
 
 #include <railmux/error.hpp>
 
@@ -31,6 +32,9 @@ namespace railmux::transports::tcp {
 /// What a side says that sees that the other one does not encrypt, or does.
 [[nodiscard]] std::string_view encryption_differs(bool encrypted_here) noexcept;
 
+inline constexpr std::string_view keys_differ =
+    "the job keys differ; give both sides the same job.key (RAILMUX_JOB_KEY)";
+
 class TlsContext {
 public:
     // What one AES-GCM key may protect without losing its strength is 2^24.5 full records (RFC 8446, 5.5); nobody counts the
@@ -43,6 +47,9 @@ public:
     ~TlsContext();
     TlsContext(const TlsContext&) = delete;
     TlsContext& operator=(const TlsContext&) = delete;
+
+    /// Judges those who connect.
+    [[nodiscard]] TlsHello& hello() noexcept { return *hello_; }
 
 private:
     friend class Tls;
@@ -57,6 +64,7 @@ private:
     std::unique_ptr<ssl_ctx_st, Free> context_;
     std::unique_ptr<ssl_session_st, Free> key_;  // as OpenSSL wants it: a session to be resumed
     std::unique_ptr<bio_method_st, Free> method_;
+    std::optional<TlsHello> hello_;
     std::uint64_t records_per_key_;
     std::array<std::byte, record_bytes> scratch_;  // pieces of works that make a record together
 };
@@ -94,7 +102,7 @@ public:
     /// trouble(). After read_ahead() it asks the kernel once, and leaves nothing behind that could be had: the pieces must have
     /// room for most_read bytes.
     [[nodiscard]] ssize_t read(std::span<const iovec> pieces) noexcept;
-    static constexpr std::size_t most_read = 64 * 1024;
+    static constexpr std::size_t most_read = 33 * 1024;  // two of the largest records: twice that brought nothing
     /// Bytes that the last read() could have had, too.
     [[nodiscard]] bool pending() const noexcept;
 

@@ -57,6 +57,10 @@ struct TlsOpening {
     }
 };
 
+/// A record of TLS with the alert that says: you do not know the key (RFC 8446, 6.2).
+inline constexpr std::array tls_decrypt_error{std::byte{21}, std::byte{3}, std::byte{3}, std::byte{0},
+                                              std::byte{2},  std::byte{2}, std::byte{51}};
+
 /// Whether something that begins so could be TLS.
 [[nodiscard]] bool looks_like_tls(std::span<const std::byte> bytes) noexcept;
 [[nodiscard]] Parsed parse(std::span<const std::byte> bytes, TlsOpening& opening) noexcept;
