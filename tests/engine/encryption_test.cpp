@@ -21,7 +21,8 @@ Config encrypted_rails() {
 
 }  // namespace
 
-TEST_CASE("encryption: a rail whose bytes are changed on the way is given up for the other, and comes back", "[engine]") {
+TEST_CASE("encryption: a rail whose bytes are changed on the way is given up for the other, and comes back",
+          "[engine]") {
     std::optional<Context> a(std::in_place, encrypted_rails());
     std::optional<Context> b(std::in_place, encrypted_rails());
     auto address = *rails::ProcessAddress::parse(b->address());

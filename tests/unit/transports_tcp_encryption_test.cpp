@@ -232,7 +232,8 @@ TEST_CASE("tcp: what was recorded of a connection gets nobody in", "[tcp][encryp
     t.run([&] { return t.b.received.size() == secret.size(); });
     const auto recorded = t.wire.connections.front().there.seen;
     const auto again = test::connected_to(t.b.endpoint());
-    REQUIRE(::send(again.get(), recorded.data(), recorded.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(recorded.size()));
+    REQUIRE(::send(again.get(), recorded.data(), recorded.size(), MSG_NOSIGNAL) ==
+            static_cast<ssize_t>(recorded.size()));
     const auto logged = captured([&] {
         until([&] { t.b.look(); },
               [&] {
@@ -335,13 +336,13 @@ TEST_CASE("tcp: of strangers only those are heard that begin as TLS does", "[tcp
         });
         return true;
     };
-    CHECK(closed({'G', 'E', 'T', ' '}));                              // another protocol
-    CHECK(closed({22, 2}));                                           // what TLS never was
-    CHECK(closed({22, 3, 1, 2, 0}));                                  // a record larger than a peer's
-    CHECK(closed({22, 3, 1, 0, 100, 1, 0, 0, 97}));                   // a message that goes beyond its record
-    CHECK(closed({22, 3, 1, 0, 5, 2, 0, 0, 1, 0}));                   // no ClientHello
-    CHECK(closed({21, 3, 3, 0, 2, 1, 0}));                            // an alert
-    CHECK(closed({22, 3, 1, 0, 8, 1, 0, 0, 4, 1, 2, 3, 4}));          // a ClientHello that is none
+    CHECK(closed({'G', 'E', 'T', ' '}));                      // another protocol
+    CHECK(closed({22, 2}));                                   // what TLS never was
+    CHECK(closed({22, 3, 1, 2, 0}));                          // a record larger than a peer's
+    CHECK(closed({22, 3, 1, 0, 100, 1, 0, 0, 97}));           // a message that goes beyond its record
+    CHECK(closed({22, 3, 1, 0, 5, 2, 0, 0, 1, 0}));           // no ClientHello
+    CHECK(closed({21, 3, 3, 0, 2, 1, 0}));                    // an alert
+    CHECK(closed({22, 3, 1, 0, 8, 1, 0, 0, 4, 1, 2, 3, 4}));  // a ClientHello that is none
     CHECK(host.requests == 0);
 }
 
@@ -379,10 +380,11 @@ TEST_CASE("tls: both directions get new keys after so many records, and go on", 
     tcp::Tls b(context, tcp::Tls::Side::acceptor, far.get());
     a.give({});
     b.give({});
-    until([] {}, [&] {
-        const auto one = a.handshake();
-        return b.handshake() == tcp::Tls::Step::done && one == tcp::Tls::Step::done;
-    });
+    until([] {},
+          [&] {
+              const auto one = a.handshake();
+              return b.handshake() == tcp::Tls::Step::done && one == tcp::Tls::Step::done;
+          });
     a.read_ahead();
     b.read_ahead();
     for (int i = 0; i < 50; ++i) {
@@ -390,7 +392,8 @@ TEST_CASE("tls: both directions get new keys after so many records, and go on", 
         std::array<char, tcp::Tls::most_read> got{};
         for (auto [from, to] : {std::pair(&a, &b), std::pair(&b, &a)}) {
             // In three pieces, which make one record.
-            const std::array<iovec, 3> pieces{iovec{text.data(), 1}, iovec{text.data() + 1, 0}, iovec{text.data() + 1, 4}};
+            const std::array<iovec, 3> pieces{iovec{text.data(), 1}, iovec{text.data() + 1, 0},
+                                              iovec{text.data() + 1, 4}};
             REQUIRE(from->write(pieces) == 5);
             const iovec room{got.data(), got.size()};
             REQUIRE(to->read({&room, 1}) == 5);

@@ -212,9 +212,11 @@ Tls::Tls(TlsContext& context, Side side, int socket)
 }
 
 Tls::~Tls() {
-    if (!ready_ || !trouble_.empty() || waiting()) return;
-    forget_errors();
-    SSL_shutdown(ssl_.get());
+    if (ready_ && trouble_.empty() && !waiting()) {
+        forget_errors();
+        SSL_shutdown(ssl_.get());
+    }
+    ssl_.reset();  // before what its BIO uses
 }
 
 void Tls::give(std::span<const std::byte> first) {
@@ -293,7 +295,10 @@ bool Tls::encrypt(std::span<const std::byte> record) noexcept {
     forget_errors();
     if (++records_ > context_.records_per_key_) {
         records_ = 1;
-        SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
+        if (SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) {
+            fail(0);
+            return false;
+        }
     }
     std::size_t written = 0;
     const int result = SSL_write_ex(ssl_.get(), record.data(), record.size(), &written);

@@ -48,7 +48,8 @@ bool TlsHello::proves_key(std::span<const std::byte> record) const {
     const auto binders = record.last(binders_size);
     constexpr std::array sizes{std::byte{0}, std::byte{1 + sizeof(base::Digest)}, std::byte{sizeof(base::Digest)}};
     if (!std::ranges::equal(binders.first(sizes.size()), sizes)) return false;
-    const auto covered = record.subspan(TlsOpening::record_header, record.size() - TlsOpening::record_header - binders_size);
+    const auto covered =
+        record.subspan(TlsOpening::record_header, record.size() - TlsOpening::record_header - binders_size);
     return base::equal_constant_time(base::hmac_sha256(binder_key_, {sha256(covered)}), binders.subspan(sizes.size()));
 }
 

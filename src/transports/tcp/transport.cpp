@@ -57,7 +57,8 @@ public:
           rails_(base::Selector::parse(services.config.text("rails"))),
           interfaces_(base::Selector::parse(services.config.text("tcp.interfaces"))),
           aliases_(loopback_aliases(services.config.text("tcp.interfaces"))) {
-        if (const auto key = services.config.text("job.key"); encrypt_ && !key.empty()) encryption_.emplace(key);
+        if (const auto key = services.config.text("job.key"); encrypt_ && !key.empty())
+            encryption_ = std::make_unique<TlsContext>(key);
     }
 
     [[nodiscard]] std::string_view name() const noexcept override { return "tcp"; }
@@ -79,7 +80,7 @@ private:
     SocketOptions options_;
     bool encrypt_;
     bool survey_;
-    std::optional<TlsContext> encryption_;  // if there is to be any, and a key for it
+    std::unique_ptr<TlsContext> encryption_;  // if there is to be any, and a key for it
     std::string families_;
     base::Selector rails_;
     base::Selector interfaces_;
@@ -233,8 +234,8 @@ std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
         if (endpoints.empty())
             throw Error(ErrorCode::no_rails, "interface " + name + " has no address left",
                         "give it one, or leave it out of RAILMUX_TCP_INTERFACES");
-        return std::make_unique<Rail>(device.name, interface, endpoints, options_,
-                                      encryption_ ? &*encryption_ : nullptr, news_of_interfaces(), log_);
+        return std::make_unique<Rail>(device.name, interface, endpoints, options_, encryption_.get(),
+                                      news_of_interfaces(), log_);
     }
     throw Error(ErrorCode::no_rails, "interface " + device.device + " has vanished",
                 "it went away after it was listed: see `railmux info`");
