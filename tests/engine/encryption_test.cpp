@@ -26,7 +26,7 @@ TEST_CASE("encryption: a rail whose bytes are changed on the way is given up for
     std::optional<Context> a(std::in_place, encrypted_rails());
     std::optional<Context> b(std::in_place, encrypted_rails());
     auto address = *rails::ProcessAddress::parse(b->address());
-    REQUIRE(address.rails.size() == 2);
+    REQUIRE(address.rails.front().transport == "tcp");
     auto& first = address.rails.front().address;
     test::Wire wire(transports::tcp::RailAddress::parse(first)->endpoints.front());
     first = wire.instead_of(first);
