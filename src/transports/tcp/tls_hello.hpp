@@ -19,8 +19,7 @@ public:
     /// `key`: the pre-shared key of TLS.
     explicit TlsHello(const base::Digest& key);
 
-    /// Whether `record`, a whole ClientHello in its record, ends with a proof of the key (RFC 8446, 4.2.11.2), and with no other
-    /// than that.
+    /// Whether `record`, a whole ClientHello in its record, ends with a proof of the key (RFC 8446, 4.2.11.2) and no other.
     [[nodiscard]] bool proves_key(std::span<const std::byte> record) const;
     /// Whether it has not come before, of the last 4096 that proved the key. Remembers it.
     [[nodiscard]] bool is_new(std::span<const std::byte> record) noexcept;
