@@ -20,7 +20,7 @@ enum class ErrorCode : std::uint16_t {
     address_in_use = 4,    ///< the port to listen on is taken
     unreachable = 5,       ///< no rail reached the peer in time
     wrong_key = 6,         ///< the other side does not know the job's key
-    wrong_version = 7,     ///< the other side speaks another wire version
+    wrong_version = 7,     ///< the other side speaks another wire version, or one of the two encrypts and the other not
     peer_lost = 8,         ///< every link to the peer died and could not be restored in time
     peer_left = 9,         ///< the peer closed its context while the operation was under way
     truncated = 10,        ///< the message was longer than the receive buffer; the front part arrived

@@ -117,8 +117,8 @@ enum class WorkStatus : std::uint8_t {
 struct Event {
     EventKind kind = EventKind::done;
     WorkStatus status = WorkStatus::ok;
-    // link_down: wrong_version where the other side speaks another version of the transport's own protocol, so that nobody
-    // waits for it to become right; unreachable for everything else.
+    // link_down: wrong_version where the other side speaks another version of the transport's own protocol, or only one of the
+    // two encrypts; wrong_key where its key is another: nobody waits for that to become right. unreachable for all else.
     ErrorCode code = ErrorCode::unreachable;
     std::uint32_t immediate = 0;
     LinkId link{};

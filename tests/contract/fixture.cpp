@@ -32,6 +32,7 @@ bool is_built_in(std::string_view transport) {
 Fixture built_in(std::string_view transport, std::string_view device, std::size_t rails, std::string_view option = {}) {
     auto around = std::make_shared<Surroundings>();
     if (transport == "tcp") around->config.set("tcp.interfaces", device);
+    if (option == "encrypted") around->config.set("tcp.encryption", "on").set("job.key", "a key");
     if (transport == "shm") around->config.set("shm.bulk", option);
     around->all = transports::builtin_transports(around->services);
     const auto kind = std::ranges::find(around->all, transport, [](const auto& t) { return t->name(); });
@@ -138,7 +139,10 @@ std::vector<FixtureMaker> plain_fixtures() {
         {"sim confirmed", [](std::uint64_t seed) { return simulated(seed, confirmed()); }},
         {"sim strict", [](std::uint64_t seed) { return simulated(seed, strict()); }},
     };
-    if (is_built_in("tcp")) made.push_back({"tcp", [](std::uint64_t) { return built_in("tcp", "lo", 2); }});
+    if (is_built_in("tcp")) {
+        made.push_back({"tcp", [](std::uint64_t) { return built_in("tcp", "lo", 2); }});
+        made.push_back({"tcp encrypted", [](std::uint64_t) { return built_in("tcp", "lo", 2, "encrypted"); }});
+    }
     if (has_rdma()) made.push_back({"verbs", [](std::uint64_t) { return over_rdma(); }});
     if (is_built_in("ofi")) {
         for (const std::string device : {"tcp;ofi_rxm:lo", "shm", "udp;ofi_rxd:lo"}) {

@@ -92,6 +92,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             if (transports::tcp::parse(bytes, greeting) == transports::tcp::Parsed::complete) {
                 check(greeting.length <= transports::tcp::Greeting::max_body);
             }
+            transports::tcp::TlsOpening opening;
+            if (transports::tcp::parse(bytes, opening) == transports::tcp::Parsed::complete) {
+                check(opening.size <= transports::tcp::TlsOpening::max_size);
+            }
             break;
         }
         case 10: drive_channel(bootstrap::Channel::Role::server, bytes); break;

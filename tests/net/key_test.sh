@@ -13,19 +13,24 @@ no_command_line() {
     [[ $lines != *"$key"* ]] || fail "the key is in a command line"
 }
 
-echo "two processes that met, with everything switched on that says something"
 mkdir "$work/all"
-talking=(RAILMUX_LOG=debug RAILMUX_REPORT=1 RAILMUX_EXPLAIN=3 "RAILMUX_TRACE=$work/all/trace-%p")
 export RAILMUX_JOB_KEY=$key
-env "${talking[@]}" "$railmux" pingpong --listen 0 >"$work/all/server.out" 2>"$work/all/server" &
-listener=$!
-until_true "the listener is there" grep "listening on port" "$work/all/server"
-port=$(sed -n 's/.*listening on port //p' "$work/all/server")
-env "${talking[@]}" "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 2000 >"$work/all/client.out" 2>"$work/all/client" &
-client=$!
-no_command_line
-wait "$client" || fail "the client"
-wait "$listener" || fail "the listener"
+for encryption in off on; do
+    echo "two processes that met, with everything switched on that says something; tcp.encryption $encryption"
+    talking=(RAILMUX_LOG=debug RAILMUX_REPORT=1 RAILMUX_EXPLAIN=3 "RAILMUX_TRACE=$work/all/trace-%p"
+        RAILMUX_TCP_ENCRYPTION=$encryption)
+    [ "$encryption" = off ] || talking+=(RAILMUX_TRANSPORTS=tcp,self)
+    env "${talking[@]}" "$railmux" pingpong --listen 0 >"$work/all/server-$encryption.out" 2>"$work/all/server-$encryption" &
+    listener=$!
+    until_true "the listener is there" grep "listening on port" "$work/all/server-$encryption"
+    port=$(sed -n 's/.*listening on port //p' "$work/all/server-$encryption")
+    env "${talking[@]}" "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 2000 \
+        >"$work/all/client-$encryption.out" 2>"$work/all/client-$encryption" &
+    client=$!
+    no_command_line
+    wait "$client" || fail "the client"
+    wait "$listener" || fail "the listener"
+done
 "$railmux" info --config >"$work/all/config"
 "$railmux" info --config --json >"$work/all/config.json"
 grep -q 'job.key *(set)' "$work/all/config" || fail "info does not say that there is a key"

@@ -53,6 +53,28 @@ RAILMUX_JOB_KEY=right listen pingpong
 RAILMUX_JOB_KEY=wrong refuses 1 "127.0.0.1:$port refused: the job keys differ" "$railmux" pingpong --connect "127.0.0.1:$port"
 listener_says "the job keys differ; give both sides the same job.key (RAILMUX_JOB_KEY)"
 
+echo "one side encrypts and the other does not, or there is no key"
+export RAILMUX_JOB_KEY=key RAILMUX_TRANSPORTS=tcp RAILMUX_TCP_INTERFACES=lo
+for encrypts in on off; do
+    other=$([ $encrypts = on ] && echo off || echo on)
+    RAILMUX_TCP_ENCRYPTION=$encrypts listen pingpong
+    status=0
+    RAILMUX_TCP_ENCRYPTION=$other timeout 2.5 "$railmux" pingpong --connect "127.0.0.1:$port" >"$work/out" 2>"$work/err" ||
+        status=$?
+    [ $status = 1 ] || fail "it ended with $status"
+    on_says="it does not encrypt, this side does; set tcp.encryption (RAILMUX_TCP_ENCRYPTION) alike on both"
+    off_says="it encrypts, this side does not; set tcp.encryption (RAILMUX_TCP_ENCRYPTION) alike on both"
+    if [ $encrypts = on ]; then
+        mentions "$off_says"
+        listener_says "$on_says"
+    else
+        mentions "$on_says"
+        listener_says "$off_says"
+    fi
+done
+unset RAILMUX_JOB_KEY RAILMUX_TRANSPORTS RAILMUX_TCP_INTERFACES
+refuses 1 "tcp.encryption is on, and there is no job key" env RAILMUX_TCP_ENCRYPTION=on "$railmux" pingpong --listen 0
+
 # The version differs in one place at a time, as a release that changes just that would have it.
 for place in door:"it speaks version 9 of the railmux start-up protocol, this is version 1" \
     contact:"it speaks wire version 9, this is version 4" \

@@ -1,6 +1,5 @@
 #include "base/log.hpp"
 
-#include <unistd.h>
 #include <catch2/catch.hpp>
 
 #include <algorithm>
@@ -13,29 +12,11 @@
 
 #include "base/thread_guard.hpp"
 
+#include "captured.hpp"
+
 using railmux::base::Logger;
 using railmux::base::LogLevel;
-
-namespace {
-
-// What a call writes to standard error.
-template <typename Call>
-std::string captured(Call&& call) {
-    std::FILE* file = std::tmpfile();
-    REQUIRE(file != nullptr);
-    const int saved = ::dup(STDERR_FILENO);
-    ::dup2(::fileno(file), STDERR_FILENO);
-    call();
-    ::dup2(saved, STDERR_FILENO);
-    ::close(saved);
-    std::rewind(file);
-    std::string text(1 << 20, '\0');
-    text.resize(std::fread(text.data(), 1, text.size(), file));
-    std::fclose(file);
-    return text;
-}
-
-}  // namespace
+using railmux::test::captured;
 
 TEST_CASE("lines carry prefix and label, and stay below the level", "[log]") {
     Logger log(LogLevel::warning, "railmux[3]: ");

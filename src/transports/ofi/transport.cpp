@@ -10,6 +10,7 @@
 #include "transports/ofi/providers.hpp"
 #include "transports/ofi/rail.hpp"
 #include "transports/ofi/within.hpp"
+#include "transports/plain_text.hpp"
 
 namespace railmux::transports::ofi {
 
@@ -26,6 +27,7 @@ public:
                   .hello_limit = static_cast<base::Nanoseconds>(services.config.number("connect.timeout"))},
           rails_(base::Selector::parse(services.config.text("rails"))),
           providers_(base::Selector::parse(services.config.text("ofi.providers"))),
+          encrypt_(services.config.flag("tcp.encryption")),
           asked_(services.survey || services.config.text("ofi.providers") != "all" ||
                  services.config.text("rails").find("ofi") != std::string::npos ||
                  services.config.text("transports").find("ofi") != std::string::npos) {}
@@ -47,7 +49,8 @@ private:
     Rail::Common common_;
     base::Selector rails_;
     base::Selector providers_;
-    bool asked_;  // somebody wants to know what libfabric has
+    bool encrypt_;  // what can be
+    bool asked_;    // somebody wants to know what libfabric has
     std::vector<FabricDomain> domains_;
 };
 
@@ -102,6 +105,9 @@ void OfiTransport::judge(const FabricDomain& domain, RailInfo& info) const {
         info.cure = domain.cure;
     } else if (const auto why = doubt(domain.core()); !why.empty() && !named) {
         info.reason = "off by default: " + why;
+        info.cure = fmt::format("name it to use it: RAILMUX_OFI_PROVIDERS='all,{}'", domain.device());
+    } else if (encrypt_ && !named) {
+        info.reason = plain_text_doubt;
         info.cure = fmt::format("name it to use it: RAILMUX_OFI_PROVIDERS='all,{}'", domain.device());
     } else if (const auto other = rival(domain); !other.empty()) {
         info.reason = "over the same adapter as ofi:" + other;

@@ -56,7 +56,9 @@ void Rail::finish_connect(Link& link) {
     link.label = describe_socket(link.socket.get());
     link.phase = LinkPhase::awaiting_reply;
     watch(link, false);
-    send_greeting(link, GreetingKind::hello, link.setup->outgoing);
+    if (encryption_ == nullptr) return send_greeting(link, GreetingKind::hello, link.setup->outgoing);
+    link.tls = std::make_unique<Tls>(*encryption_, Tls::Side::connector, link.socket.get());
+    if (link.tls->handshake() == Tls::Step::failed) kill(link, link.tls->trouble());  // else secured() goes on
 }
 
 void Rail::send_greeting(Link& link, GreetingKind kind, std::span<const std::byte> body) {
@@ -66,9 +68,9 @@ void Rail::send_greeting(Link& link, GreetingKind kind, std::span<const std::byt
     std::copy(body.begin(), body.end(), bytes.begin() + Greeting::size);
     const auto size = Greeting::size + body.size();
     // The send buffer of a fresh socket takes a few hundred bytes; one that does not is of no use.
-    if (::send(link.socket.get(), bytes.data(), size, MSG_NOSIGNAL | MSG_DONTWAIT) != static_cast<ssize_t>(size)) {
-        kill(link, std::strerror(errno));
-    }
+    iovec piece{bytes.data(), size};
+    const auto sent = send(link, &piece, 1);
+    if (sent != static_cast<ssize_t>(size) || link.wants_write) kill(link, cause_of(link));
 }
 
 void Rail::accept_some(std::size_t number) {
@@ -122,7 +124,24 @@ void Rail::set_timer() {
     ::timerfd_settime(timer_.get(), 0, &once, nullptr);
 }
 
+/// Reads on towards `wanted` bytes; false: that must be for now, or the link is over.
+bool Rail::read_until(Link& link, std::size_t wanted) {
+    auto& setup = *link.setup;
+    const iovec piece{setup.incoming.data() + setup.received, wanted - setup.received};
+    const auto got = link.tls != nullptr && link.tls->ready()
+                         ? link.tls->read({&piece, 1})
+                         : ::recv(link.socket.get(), piece.iov_base, piece.iov_len, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+    if (got <= 0) {
+        kill(link, got == 0 ? "closed by the other side before its greeting was over" : cause_of(link));
+        return false;
+    }
+    setup.received += static_cast<std::size_t>(got);
+    return true;
+}
+
 void Rail::read_greeting(Link& link) {
+    if (encryption_ != nullptr && !secured(link)) return;
     auto& setup = *link.setup;
     Greeting greeting;
     while (true) {
@@ -142,20 +161,14 @@ void Rail::read_greeting(Link& link) {
             return;
         }
         if (parsed == Parsed::malformed) {
-            kill(link, "it does not speak railmux");
-            return;
+            if (encryption_ == nullptr && looks_like_tls(have)) return refuse_other_encryption(link);
+            return kill(link, "it does not speak railmux");
         }
         const auto wanted = Greeting::size + (parsed == Parsed::complete ? greeting.length : 0U);
         if (parsed == Parsed::complete && setup.received == wanted) break;
-        const auto got =
-            ::recv(link.socket.get(), setup.incoming.data() + setup.received, wanted - setup.received, MSG_DONTWAIT);
-        if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-        if (got <= 0) {
-            kill(link, got == 0 ? "closed by the other side before its greeting was over" : std::strerror(errno));
-            return;
-        }
-        setup.received += static_cast<std::size_t>(got);
+        if (!read_until(link, wanted)) return;
     }
+    if (link.tls != nullptr && link.tls->pending()) return kill(link, "it sent more than its greeting");
     greeted(link, greeting);
 }
 
@@ -173,9 +186,12 @@ void Rail::greeted(Link& link, const Greeting& greeting) {
         return;
     }
     if (greeting.kind == GreetingKind::reply) {
+        if (link.tls != nullptr) link.tls->read_ahead();
         link.phase = LinkPhase::up;
         events_.tell({.kind = EventKind::link_up, .link = link.id}, {}, body);
         link.setup.reset();
+    } else if (greeting.kind == GreetingKind::other_encryption) {
+        kill(link, encryption_differs(encryption_ != nullptr), {}, ErrorCode::wrong_version);
     } else {
         const std::vector<std::byte> reply(body.begin(), body.end());
         kill(link, "refused by the other side", reply);
@@ -189,6 +205,7 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     send_greeting(*link, GreetingKind::reply, reply.first(std::min<std::size_t>(reply.size(), Greeting::max_body)));
     if (link->phase != LinkPhase::requested) return;
     link->same_host = stays_on_host(local_end(link->socket.get()).at, remote_end(link->socket.get()).at);
+    if (link->tls != nullptr) link->tls->read_ahead();
     link->phase = LinkPhase::up;
     link->setup.reset();
     events_.tell({.kind = EventKind::link_up, .link = id});

@@ -5,6 +5,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -16,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/file_descriptor.hpp"
 #include "transports/tcp/address.hpp"
+#include "transports/tcp/tls.hpp"
 #include "transports/tcp/wire.hpp"
 #include "transports/transport.hpp"
 
@@ -26,8 +28,8 @@ inline constexpr std::size_t max_segments = 16;
 enum class LinkPhase : std::uint8_t {
     free,
     connecting,      // waiting for the socket to connect
-    awaiting_reply,  // hello sent
-    greeting,        // accepted; waiting for the hello
+    awaiting_reply,  // hello sent; before that, where there is encryption, its handshake
+    greeting,        // accepted; waiting for the hello, and before that for the handshake of encryption
     requested,       // hello handed up; waiting for accept or refuse
     up,
 };
@@ -36,8 +38,8 @@ enum class LinkPhase : std::uint8_t {
 struct PartialWork {
     std::uint64_t cookie = 0;
     std::size_t left = 0;  // bytes not yet written; 0: there is none
-    std::size_t at = 0;    // first iovec with something left
-    std::size_t count = 0;
+    std::uint32_t at = 0;  // first iovec with something left
+    std::uint32_t count = 0;
     std::array<std::byte, StreamHeader::max_size> header;
     std::array<iovec, max_segments + 1> pieces;
 
@@ -59,8 +61,9 @@ struct Link {
     LinkPhase phase = LinkPhase::free;
     LinkId id;
     base::FileDescriptor socket;
-    bool same_host = false;  // its bytes never leave by the interface
-    bool watched = false;    // in the epoll set; a hot link is not, unless it waits for room to write
+    std::unique_ptr<Tls> tls;  // none: plain
+    bool same_host = false;    // its bytes never leave by the interface
+    bool watched = false;      // in the epoll set; a hot link is not, unless it waits for room to write
     bool wants_write = false;
     std::uint16_t undone = 0;  // works accepted whose `done` has not been handed out
     bool complained = false;   // about puts to nowhere
@@ -71,8 +74,10 @@ struct Link {
     struct Setup {                        // until up
         Endpoint to;                      // where it connects to
         std::vector<std::byte> outgoing;  // hello
-        std::array<std::byte, Greeting::size + Greeting::max_body> incoming;
+        // The first record of TLS, if there is any, and then the greeting.
+        std::array<std::byte, std::max(Greeting::size + Greeting::max_body, TlsOpening::max_size)> incoming;
         std::size_t received = 0;
+        bool opened = false;  // that record has come
         base::Nanoseconds since = 0;
     };
     std::unique_ptr<Setup> setup;

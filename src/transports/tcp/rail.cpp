@@ -34,9 +34,10 @@ std::string identity_of(const Interface& interface) {
 }  // namespace
 
 Rail::Rail(std::string name, const Interface& interface, ChooseEndpoints choose, const SocketOptions& options,
-           std::optional<Netlink> news, base::Logger& log)
+           TlsContext* encryption, std::optional<Netlink> news, base::Logger& log)
     : options_(options),
       choose_(std::move(choose)),
+      encryption_(encryption),
       log_(log),
       said_of_strangers_(log),
       interface_(interface.name),
@@ -168,6 +169,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
         events_.tell({.kind = EventKind::link_down, .code = code, .link = link.id}, cause, reply);
     }
     link.setup.reset();
+    link.tls.reset();
     link.socket.reset();  // leaves the epoll set by itself
     link.watched = false;
 }

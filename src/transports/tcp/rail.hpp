@@ -27,6 +27,7 @@
 #include "transports/tcp/link.hpp"
 #include "transports/tcp/netlink.hpp"
 #include "transports/tcp/sockets.hpp"
+#include "transports/tcp/tls.hpp"
 #include "transports/transport.hpp"
 
 namespace railmux::transports::tcp {
@@ -37,9 +38,9 @@ public:
     using ChooseEndpoints = std::function<std::vector<Endpoint>(const Interface&)>;
 
     /// A rail "tcp:<name>" on `interface` that listens where `choose` says, which is asked again when all its addresses have
-    /// changed. `news` tells of interfaces, where the kernel does. Throws Error.
+    /// changed. `encryption` outlives it; nullptr: none. `news` tells of interfaces, where the kernel does. Throws Error.
     Rail(std::string name, const Interface& interface, ChooseEndpoints choose, const SocketOptions& options,
-         std::optional<Netlink> news, base::Logger& log);
+         TlsContext* encryption, std::optional<Netlink> news, base::Logger& log);
     ~Rail() override;
 
     [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
@@ -94,11 +95,21 @@ private:
     [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
     void finish_connect(Link& link);
     void read_greeting(Link& link);
+    [[nodiscard]] bool read_until(Link& link, std::size_t wanted);
     void greeted(Link& link, const Greeting& greeting);
     void send_greeting(Link& link, GreetingKind kind, std::span<const std::byte> body);
     void expire_strangers();
 
+    // encrypting.cpp: TLS, before the greetings
+    [[nodiscard]] bool secured(Link& link);
+    [[nodiscard]] bool read_tls_opening(Link& link);
+    [[nodiscard]] bool judge_hello(Link& link, std::span<const std::byte> record);
+    void refuse_other_encryption(Link& link);
+    [[nodiscard]] static std::string cause_of(const Link& link);
+
     // sending.cpp
+    [[nodiscard]] ssize_t encrypt(Link& link, std::span<const iovec> vectors) noexcept;
+    [[nodiscard]] ssize_t send(Link& link, iovec* vectors, std::size_t count) noexcept;
     [[nodiscard]] std::size_t write(Link& link, std::span<const Work> works) noexcept;
     [[nodiscard]] std::size_t gather(std::span<const Work> works, std::size_t& vectors, std::size_t& bytes) noexcept;
     void keep_partial(Link& link, const Work& work, std::size_t written) noexcept;
@@ -128,6 +139,7 @@ private:
     RailTraits traits_;
     SocketOptions options_;
     ChooseEndpoints choose_;
+    TlsContext* encryption_;
     base::Logger& log_;
     base::LogLimit said_of_strangers_;
     std::string interface_;

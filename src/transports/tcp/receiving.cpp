@@ -16,6 +16,8 @@ namespace {
 constexpr std::uint64_t epoll_period = 64;
 // A link that has not received for this many polls is no longer hot.
 constexpr std::uint64_t hot_polls = 4096;
+// Nothing that TLS has decrypted stays behind in it, where no epoll would tell of it: see Rail::room_to_read.
+static_assert(max_frame + StreamHeader::max_size >= Tls::most_read);
 }  // namespace
 
 std::size_t Rail::poll(std::span<Event> events) noexcept {
@@ -101,11 +103,12 @@ void Rail::receive(Link& link, Batch& batch) noexcept {
     const auto direct = read.put_place != nullptr ? read.put_left : 0;
     const auto room = std::min(staging_bytes - staging_end_ - carried, read_ahead);
     std::array<iovec, 2> vectors{iovec{read.put_place, direct}, iovec{start + carried, room}};
-    const auto got = direct > 0 ? ::readv(link.socket.get(), vectors.data(), 2)
-                                : ::recv(link.socket.get(), start + carried, room, MSG_DONTWAIT);
+    const auto got = link.tls != nullptr ? link.tls->read(std::span(vectors).subspan(direct > 0 ? 0 : 1))
+                     : direct > 0        ? ::readv(link.socket.get(), vectors.data(), 2)
+                                         : ::recv(link.socket.get(), start + carried, room, MSG_DONTWAIT);
     if (got <= 0) {
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
-        kill(link, got == 0 ? "closed by the other side" : std::strerror(errno));
+        kill(link, got == 0 ? "closed by the other side" : cause_of(link));
         return;
     }
     if (carried > 0) {

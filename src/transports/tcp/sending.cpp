@@ -39,17 +39,30 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
                      [this](Link& link, std::span<const Work> run) { return write(link, run); });
 }
 
+/// As send_vectors. What the socket of an encrypted link has no room for waits in its TLS.
+ssize_t Rail::encrypt(Link& link, std::span<const iovec> vectors) noexcept {
+    const auto taken = link.tls->write(vectors);
+    if (link.tls->waiting()) watch(link, true);
+    return taken;
+}
+
+/// Bytes that are the caller's again; -1 for trouble, of which cause_of() knows.
+ssize_t Rail::send(Link& link, iovec* vectors, std::size_t count) noexcept {
+    return link.tls == nullptr ? send_vectors(link.socket.get(), vectors, count) : encrypt(link, {vectors, count});
+}
+
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
     const LinkId id = link.id;
     std::size_t accepted = 0;
-    while (accepted < works.size() && link.partial.left == 0 && link.undone < tx_depth) {
+    while (accepted < works.size() && !link.wants_write && link.undone < tx_depth) {
         const auto most = std::min<std::size_t>({works.size() - accepted, burst, std::size_t{tx_depth} - link.undone});
         std::size_t vectors = 0;
         std::size_t bytes = 0;
         const auto some = works.subspan(accepted, gather(works.subspan(accepted, most), vectors, bytes));
-        const auto sent = send_vectors(link.socket.get(), vectors_.data(), vectors);
+        const auto sent = link.tls == nullptr ? send_vectors(link.socket.get(), vectors_.data(), vectors)
+                                              : encrypt(link, {vectors_.data(), vectors});
         if (sent < 0) {
-            kill(link, std::strerror(errno));
+            kill(link, cause_of(link));
             for (; accepted < works.size(); ++accepted) {
                 events_.done(id, works[accepted].cookie, WorkStatus::link_lost);
             }
@@ -131,20 +144,23 @@ void Rail::keep_partial(Link& link, const Work& work, std::size_t written) noexc
 
 void Rail::write_partial(Link& link) noexcept {
     auto& partial = link.partial;
-    if (partial.left == 0) {
-        watch(link, false);
+    if (link.tls != nullptr && !link.tls->flush()) {
+        kill(link, cause_of(link));
         return;
     }
-    const auto sent = send_vectors(link.socket.get(), &partial.pieces[partial.at], partial.count - partial.at);
-    if (sent < 0) {
-        kill(link, std::strerror(errno));
-        return;
+    if (link.tls != nullptr && link.tls->waiting()) return;
+    if (partial.left > 0) {
+        const auto sent = send(link, &partial.pieces[partial.at], partial.count - partial.at);
+        if (sent < 0) {
+            kill(link, cause_of(link));
+            return;
+        }
+        if (!link.same_host) sent_outside_ += static_cast<std::size_t>(sent);
+        partial.advance(static_cast<std::size_t>(sent));
+        if (partial.left > 0) return;
+        events_.done(link.id, partial.cookie, WorkStatus::ok);
     }
-    if (!link.same_host) sent_outside_ += static_cast<std::size_t>(sent);
-    partial.advance(static_cast<std::size_t>(sent));
-    if (partial.left > 0) return;
-    events_.done(link.id, partial.cookie, WorkStatus::ok);
-    watch(link, false);
+    if (link.tls == nullptr || !link.tls->waiting()) watch(link, false);
 }
 
 }  // namespace railmux::transports::tcp

@@ -15,6 +15,9 @@ namespace railmux::transports::tcp {
 namespace {
 
 constexpr std::string_view prefix = "tcp:";
+constexpr auto no_key = "tcp.encryption is on, and there is no job key to encrypt by";
+constexpr auto key_cure =
+    "set RAILMUX_JOB_KEY for all processes (`openssl rand -hex 16` makes one), or start them by `railmux run`";
 using Match = base::Selector::Match;
 
 /// What could be a rail: an interface, or one loopback address of several.
@@ -48,10 +51,15 @@ public:
     explicit TcpTransport(const Services& services)
         : log_(services.log),
           options_(SocketOptions::read(services.config)),
+          encrypt_(services.config.flag("tcp.encryption")),
+          survey_(services.survey),
           families_(services.config.text("tcp.families")),
           rails_(base::Selector::parse(services.config.text("rails"))),
           interfaces_(base::Selector::parse(services.config.text("tcp.interfaces"))),
-          aliases_(loopback_aliases(services.config.text("tcp.interfaces"))) {}
+          aliases_(loopback_aliases(services.config.text("tcp.interfaces"))) {
+        if (const auto key = services.config.text("job.key"); encrypt_ && !key.empty())
+            encryption_ = std::make_unique<TlsContext>(key);
+    }
 
     [[nodiscard]] std::string_view name() const noexcept override { return "tcp"; }
     [[nodiscard]] std::vector<RailInfo> scan() override;
@@ -70,6 +78,9 @@ private:
 
     base::Logger& log_;
     SocketOptions options_;
+    bool encrypt_;
+    bool survey_;
+    std::unique_ptr<TlsContext> encryption_;  // if there is to be any, and a key for it
     std::string families_;
     base::Selector rails_;
     base::Selector interfaces_;
@@ -92,6 +103,7 @@ std::vector<Device> TcpTransport::devices() const {
 }
 
 std::vector<RailInfo> TcpTransport::scan() {
+    if (encrypt_ && !encryption_ && !survey_) throw Error(ErrorCode::invalid_config, no_key, key_cure);
     std::vector<Device> all;
     try {
         all = devices();
@@ -139,9 +151,13 @@ void TcpTransport::judge(const Device& device, RailInfo& info) const {
     } else if (endpoints_of(interface).empty()) {
         info.reason = "it has no address of the families " + families_;
         info.cure = "set tcp.families (RAILMUX_TCP_FAMILIES) to any";
+    } else if (encrypt_ && !encryption_) {
+        info.reason = no_key;
+        info.cure = key_cure;
     } else {
         info.usable = true;
         if (!interface.loopback) foresee_merging(interface, info);
+        if (encrypt_) info.reason = info.reason.empty() ? "encrypted" : "encrypted; " + info.reason;
     }
 }
 
@@ -219,7 +235,8 @@ std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
                         "give it one, or leave it out of RAILMUX_TCP_INTERFACES");
         // The transport outlives its rails.
         const auto choose = [this](const Interface& now) { return endpoints_of(now); };
-        return std::make_unique<Rail>(device.name, interface, choose, options_, news_of_interfaces(), log_);
+        return std::make_unique<Rail>(device.name, interface, choose, options_, encryption_.get(), news_of_interfaces(),
+                                      log_);
     }
     throw Error(ErrorCode::no_rails, "interface " + device.device + " has vanished",
                 "it went away after it was listed: see `railmux info`");

@@ -12,6 +12,17 @@ constexpr std::uint32_t magic = 0x58554d52;  // "RMUX"
 constexpr std::uint8_t kind_send = 1;
 constexpr std::uint8_t kind_put = 2;
 
+constexpr std::byte tls_alert{21};
+constexpr std::byte tls_handshake{22};
+constexpr std::byte tls_client_hello{1};
+
+/// TLS is big endian.
+std::size_t load_big(std::span<const std::byte> bytes) noexcept {
+    std::size_t value = 0;
+    for (const auto byte : bytes) value = value << 8 | std::to_integer<std::size_t>(byte);
+    return value;
+}
+
 }  // namespace
 
 Greeting::Bytes encode(const Greeting& greeting) noexcept {
@@ -37,11 +48,30 @@ Parsed parse(std::span<const std::byte> bytes, Greeting& greeting) noexcept {
     const auto kind = static_cast<std::uint8_t>(bytes[6]);
     greeting.kind = static_cast<GreetingKind>(kind);
     greeting.length = base::load<std::uint16_t>(bytes.data() + 8);
-    if (kind < 1 || kind > 3 || bytes[7] != std::byte{0} || base::load<std::uint16_t>(bytes.data() + 10) != 0 ||
+    if (kind < 1 || kind > 4 || bytes[7] != std::byte{0} || base::load<std::uint16_t>(bytes.data() + 10) != 0 ||
         greeting.length > Greeting::max_body) {
         return Parsed::malformed;
     }
     return Parsed::complete;
+}
+
+bool looks_like_tls(std::span<const std::byte> bytes) noexcept {
+    const bool kind = !bytes.empty() && (bytes[0] == tls_handshake || bytes[0] == tls_alert);
+    return kind && (bytes.size() == 1 || bytes[1] == std::byte{3});  // the version, which has not moved since SSL 3
+}
+
+Parsed parse(std::span<const std::byte> bytes, TlsOpening& opening) noexcept {
+    if (!bytes.empty() && !looks_like_tls(bytes)) return Parsed::malformed;
+    if (bytes.size() < TlsOpening::record_header) return Parsed::incomplete;
+    const auto length = load_big(bytes.subspan(3, 2));
+    opening.size = TlsOpening::record_header + length;
+    opening.client_hello = false;
+    if (bytes[0] == tls_alert) return length == 2 ? Parsed::complete : Parsed::malformed;
+    if (opening.size < TlsOpening::header_size || opening.size > TlsOpening::max_size) return Parsed::malformed;
+    if (bytes.size() < TlsOpening::header_size) return Parsed::incomplete;
+    opening.client_hello = bytes[5] == tls_client_hello;
+    return load_big(bytes.subspan(6, 3)) == opening.size - TlsOpening::header_size ? Parsed::complete
+                                                                                   : Parsed::malformed;
 }
 
 std::size_t write_header(std::byte* to, const Work& work, std::uint32_t length) noexcept {

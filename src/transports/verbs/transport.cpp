@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/selector.hpp"
+#include "transports/plain_text.hpp"
 #include "transports/verbs/rail.hpp"
 
 namespace railmux::transports::verbs {
@@ -16,7 +17,8 @@ public:
     explicit VerbsTransport(const Services& services)
         : log_(services.log),
           rails_(base::Selector::parse(services.config.text("rails"))),
-          bulk_(services.config.text("verbs.bulk")) {}
+          bulk_(services.config.text("verbs.bulk")),
+          encrypt_(services.config.flag("tcp.encryption")) {}
 
     [[nodiscard]] std::string_view name() const noexcept override { return "verbs"; }
     [[nodiscard]] std::vector<RailInfo> scan() override;
@@ -28,6 +30,7 @@ private:
     base::Logger& log_;
     base::Selector rails_;
     std::string bulk_;
+    bool encrypt_;  // what can be
 };
 
 RailInfo nothing(std::string reason, std::string cure) {
@@ -65,6 +68,9 @@ RailInfo VerbsTransport::describe(const Port& port) const {
     } else if (!port.obstacle.empty()) {
         info.reason = port.obstacle;
         info.cure = port.cure;
+    } else if (encrypt_ && match != base::Selector::Match::included_explicitly) {
+        info.reason = plain_text_doubt;
+        info.cure = fmt::format("name it to use it: RAILMUX_RAILS=all,{}", info.name);
     } else {
         info.usable = true;
         info.reason = port.choice;
