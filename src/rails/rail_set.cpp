@@ -10,6 +10,12 @@
 
 namespace railmux::rails {
 
+namespace {
+std::string leave_out(std::string_view rail) {
+    return fmt::format("its transport would have to; RAILMUX_RAILS='^{}' stops it from being tried", rail);
+}
+}  // namespace
+
 void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> devices) {
     std::vector<std::string> names;
     std::vector<std::string> known;
@@ -83,10 +89,12 @@ void RailSet::open(transports::Transport& transport, RailInfo device, const std:
         local.inward = traits.inward;
         // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
         if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {
-            throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one");
+            throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one",
+                        leave_out(device.name));
         }
         if (traits.max_segments < Frame::max_pieces) {
-            throw Error(ErrorCode::no_rails, fmt::format("it gathers fewer than {} pieces", Frame::max_pieces));
+            throw Error(ErrorCode::no_rails, fmt::format("it gathers fewer than {} pieces", Frame::max_pieces),
+                        leave_out(device.name));
         }
         rails_.push_back(std::move(local));
     } catch (const Error& error) {
