@@ -12,6 +12,7 @@
 #include <array>
 #include <cstdint>
 #include <iostream>
+#include <utility>
 
 #include "example.hpp"
 
@@ -49,8 +50,8 @@ private:
     }
 
     void fail(const railmux::Status& status) {  // in callbacks, too, which must not throw
+        if (std::exchange(failed_, true)) return;
         std::cerr << "the ring is broken: " << to_string(status.code) << '\n' << context_.failure(status.peer);
-        failed_ = true;
     }
 
     railmux::Context& context_;
