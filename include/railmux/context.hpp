@@ -94,8 +94,8 @@ public:
     Status recv(Peer from, TagMatch match, MutableBuffer buffer);
     Status recv(Message&& message, MutableBuffer buffer);
 
-    /// Looks for a message that has arrived and not matched; leaves it, or takes it out of matching. (Nothing to do with
-    /// measuring, nor with the parameter `probe`: that is assess().)
+    /// Looks for a message that has arrived and not matched; leaves it, or takes it out of matching. (The parameter
+    /// `probe` and `railmux probe` are about measuring links, as assess() is.)
     [[nodiscard]] std::optional<Status> probe(Peer from, TagMatch match);
     [[nodiscard]] std::optional<Message> mprobe(Peer from, TagMatch match);
 
