@@ -2,13 +2,15 @@
 // TCP_NODELAY, no headers; the receiver confirms at the end.
 //
 //   raw_socket --listen PORT [CONNECTIONS]
-//   raw_socket --connect HOST:PORT[,...] pingpong|bandwidth BYTES ITERATIONS[,...]
+//   raw_socket --connect HOST:PORT[,...] pingpong|bandwidth BYTES ITERATIONS[,...] [PAUSE_US [epoll]]
 //
 // Prints one JSON object a run. Several HOST:PORT pairs, separated by commas, flood all of them at the same time, each with
-// its own number of messages if there are several.
+// its own number of messages if there are several. After each round trip of a ping-pong input is looked for in vain for
+// PAUSE_US; with `epoll` both sides look by epoll_wait.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -29,6 +31,8 @@ struct Job {
     std::uint64_t pingpong = 0;
     std::uint64_t bytes = 0;
     std::uint64_t iterations = 0;
+    std::uint64_t pause_us = 0;  // of a ping-pong
+    std::uint64_t epoll = 0;
 };
 
 [[noreturn]] void die(const char* what) {
@@ -61,9 +65,51 @@ void receive_all(int socket, char* data, std::size_t bytes) {
     }
 }
 
+using Clock = std::chrono::steady_clock;
+
+/// The receiving side of a ping-pong.
+class Input {
+public:
+    Input(int socket, bool by_epoll) : socket_(socket), epoll_(by_epoll ? ::epoll_create1(0) : -1) {
+        epoll_event interest{};
+        interest.events = EPOLLIN;
+        if (by_epoll && ::epoll_ctl(epoll_, EPOLL_CTL_ADD, socket, &interest) != 0) die("epoll");
+    }
+    ~Input() {
+        if (epoll_ >= 0) ::close(epoll_);
+    }
+    Input(const Input&) = delete;
+    Input& operator=(const Input&) = delete;
+
+    void receive(char* data, std::size_t bytes) const {
+        while (epoll_ >= 0 && !readable()) continue;
+        receive_all(socket_, data, bytes);
+    }
+    void look_in_vain(std::chrono::microseconds pause) const {
+        char unused = 0;
+        for (const auto end = Clock::now() + pause; Clock::now() < end;) {
+            if (epoll_ >= 0) {
+                static_cast<void>(readable());
+            } else {
+                static_cast<void>(::recv(socket_, &unused, 1, MSG_DONTWAIT | MSG_PEEK));
+            }
+        }
+    }
+
+private:
+    [[nodiscard]] bool readable() const {
+        epoll_event event{};
+        return ::epoll_wait(epoll_, &event, 1, 0) == 1;
+    }
+
+    int socket_;
+    int epoll_;
+};
+
 void answer(int socket, const Job& job, std::vector<char>& buffer) {
+    const Input input(socket, job.epoll != 0);
     for (std::uint64_t i = 0; i < job.iterations; ++i) {
-        receive_all(socket, buffer.data(), job.bytes);
+        input.receive(buffer.data(), job.bytes);
         send_all(socket, buffer.data(), job.bytes);
     }
 }
@@ -117,19 +163,19 @@ int connect_to(const std::string& where) {
     die("connect");
 }
 
-using Clock = std::chrono::steady_clock;
-
 double microseconds(Clock::duration time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
 void ping_pong(int socket, const Job& job) {
     std::vector<char> buffer(std::max<std::size_t>(job.bytes, 1));
     std::vector<double> times;
     times.reserve(job.iterations);
+    const Input input(socket, job.epoll != 0);
     for (std::uint64_t i = 0; i < job.iterations; ++i) {
         const auto start = Clock::now();
         send_all(socket, buffer.data(), job.bytes);
-        receive_all(socket, buffer.data(), job.bytes);
+        input.receive(buffer.data(), job.bytes);
         times.push_back(microseconds(Clock::now() - start) / 2);
+        input.look_in_vain(std::chrono::microseconds(job.pause_us));
     }
     times.erase(times.begin(), times.begin() + static_cast<long>(times.size() / 10));  // warming up
     std::sort(times.begin(), times.end());
@@ -202,10 +248,12 @@ int main(int count, char** arguments) {
         listen_and_serve(std::atoi(arguments[2]), count == 4 ? std::atoi(arguments[3]) : 1);
         return 0;
     }
-    if (mode != "--connect" || count != 6) {
+    const bool by_epoll = count == 8 && std::string(arguments[7]) == "epoll";
+    if (mode != "--connect" || count < 6 || count > 8 || (count == 8 && !by_epoll)) {
         std::fprintf(stderr,
                      "usage: raw_socket --listen PORT [CONNECTIONS]\n"
-                     "       raw_socket --connect HOST:PORT[,...] pingpong|bandwidth BYTES ITERATIONS[,...]\n");
+                     "       raw_socket --connect HOST:PORT[,...] pingpong|bandwidth BYTES ITERATIONS[,...] [PAUSE_US "
+                     "[epoll]]\n");
         return 2;
     }
     const bool pingpong = std::string(arguments[3]) == "pingpong";
@@ -214,7 +262,11 @@ int main(int count, char** arguments) {
     std::vector<Job> jobs;
     for (const auto& place : words_of(arguments[2])) {
         const auto& times = iterations[std::min(sockets.size(), iterations.size() - 1)];
-        jobs.push_back({pingpong, std::strtoull(arguments[4], nullptr, 10), std::strtoull(times.c_str(), nullptr, 10)});
+        jobs.push_back({.pingpong = pingpong,
+                        .bytes = std::strtoull(arguments[4], nullptr, 10),
+                        .iterations = std::strtoull(times.c_str(), nullptr, 10),
+                        .pause_us = count > 6 ? std::strtoull(arguments[6], nullptr, 10) : 0,
+                        .epoll = by_epoll});
         sockets.push_back(connect_to(place));
     }
     for (std::size_t i = 0; i < sockets.size(); ++i) {

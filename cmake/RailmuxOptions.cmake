@@ -40,8 +40,8 @@ if(RAILMUX_BUILD_FUZZERS AND NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
                         "this is ${CMAKE_CXX_COMPILER_ID}")
 endif()
 
-# railmux_transport(NAME FOUND REASON MISSING): decides by the option RAILMUX_<NAME>, and by whether what the transport needs was
-# FOUND, whether it is built (RAILMUX_HAVE_<NAME>), and why (RAILMUX_<NAME>_REASON: REASON, or what is MISSING).
+# railmux_transport(NAME FOUND REASON MISSING): decides by the option RAILMUX_<NAME>, and by whether what the transport needs
+# was FOUND, whether it is built (RAILMUX_HAVE_<NAME>), and why (RAILMUX_<NAME>_REASON: REASON, or what is MISSING).
 function(railmux_transport name found reason missing)
     set(choice "${RAILMUX_${name}}")
     if(NOT choice MATCHES "^(ON|OFF|AUTO)$")

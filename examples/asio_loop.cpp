@@ -14,6 +14,8 @@
 #include <cstdint>
 #include <iostream>
 
+#include "example.hpp"
+
 namespace asio = boost::asio;
 
 namespace {
@@ -41,11 +43,21 @@ public:
         stopped_ = true;
         ready_.cancel();
     }
+    /// Ends the loop if the operation failed. (Callbacks must not throw.)
+    [[nodiscard]] bool succeeded(const railmux::Status& status) {
+        if (status.ok()) return true;
+        std::cerr << "no answer: " << to_string(status.code) << '\n' << context_.failure(status.peer);
+        failed_ = true;
+        stop();
+        return false;
+    }
+    [[nodiscard]] bool failed() const { return failed_; }
 
 private:
     railmux::Context& context_;
     asio::posix::stream_descriptor ready_;
     bool stopped_ = false;
+    bool failed_ = false;
 };
 
 class Asker {
@@ -54,7 +66,8 @@ public:
         : timer_(loop), context_(context), driver_(driver) {}
     void ask() {
         question_[0] = std::byte{asked_ + 1 == questions};  // the last one says so
-        receiving_ = context_.irecv(context_.peer(1), answer_tag, answer_, [this](const railmux::Status&) {
+        receiving_ = context_.irecv(context_.peer(1), answer_tag, answer_, [this](const railmux::Status& status) {
+            if (!driver_.succeeded(status)) return;
             if (++asked_ == questions) {
                 std::cout << asked_ << " questions were answered\n";
                 driver_.stop();
@@ -85,6 +98,7 @@ public:
     Answerer(railmux::Context& context, Driver& driver) : context_(context), driver_(driver) {}
     void listen() {
         receiving_ = context_.irecv(context_.peer(0), question_tag, question_, [this](const railmux::Status& status) {
+            if (!driver_.succeeded(status)) return;
             sending_ = context_.isend(status.peer, answer_tag, question_);
             if (question_[0] != std::byte{}) {
                 driver_.stop();
@@ -115,17 +129,9 @@ int run(railmux::Context& context) {
     if (context.rank() == 1) answerer.listen();
     driver.run();
     loop.run();
-    return 0;
+    return driver.failed() ? 1 : 0;
 }
 
 }  // namespace
 
-int main() {
-    try {
-        railmux::Context context;
-        return run(context);
-    } catch (const railmux::Error& error) {
-        std::cerr << error.what() << '\n' << error.cure() << '\n';
-        return 1;
-    }
-}
+int main() { return run_example(run); }

@@ -9,6 +9,8 @@
 #include <exception>
 #include <iostream>
 
+#include "example.hpp"
+
 namespace {
 
 constexpr railmux::Tag piece_tag = 1;  // master to worker: first number of a piece; `limit` means go home
@@ -77,6 +79,10 @@ void run_worker(railmux::Context& context) {
 }
 
 int run(railmux::Context& context) {
+    if (context.size() < 2) {
+        std::cerr << "usage: railmux run -n 4 example_coroutines (at least 2)\n";
+        return 2;
+    }
     if (context.rank() != 0) {
         run_worker(context);
         return 0;
@@ -85,17 +91,9 @@ int run(railmux::Context& context) {
     for (std::uint32_t rank = 1; rank < context.size(); ++rank) master.employ(context.peer(rank));
     while (master.at_work > 0) context.progress();
     std::cout << master.primes << " primes below " << limit << '\n';
-    return !master.failed && (context.size() == 1 || master.primes == known_answer) ? 0 : 1;
+    return !master.failed && master.primes == known_answer ? 0 : 1;
 }
 
 }  // namespace
 
-int main() {
-    try {
-        railmux::Context context;
-        return run(context);
-    } catch (const railmux::Error& error) {
-        std::cerr << error.what() << '\n' << error.cure() << '\n';
-        return 1;
-    }
-}
+int main() { return run_example(run); }

@@ -12,6 +12,9 @@
 #include <array>
 #include <cstdint>
 #include <iostream>
+#include <utility>
+
+#include "example.hpp"
 
 namespace {
 
@@ -24,16 +27,19 @@ public:
         receive();
         if (context_.rank() == 0) pass_on();
     }
-    [[nodiscard]] bool over() const { return lap_ == laps && !sending_.active(); }
+    [[nodiscard]] bool over() const { return failed_ || (lap_ == laps && !sending_.active()); }
+    [[nodiscard]] bool failed() const { return failed_; }
     /// Takes the results of sends; those of receives come by the callback.
     void look() {
-        if (sending_.active()) static_cast<void>(context_.test(sending_));
+        if (!sending_.active()) return;
+        if (const auto sent = context_.test(sending_); sent && !sent->ok()) fail(*sent);
     }
 
 private:
     void receive() {
         const auto left = context_.peer((context_.rank() + context_.size() - 1) % context_.size());
-        receiving_ = context_.irecv(left, token_tag, token_, [this](const railmux::Status&) {
+        receiving_ = context_.irecv(left, token_tag, token_, [this](const railmux::Status& status) {
+            if (!status.ok()) return fail(status);
             ++lap_;
             if (lap_ < laps) receive();
             if (context_.rank() != 0 || lap_ < laps) pass_on();  // the last lap ends at rank 0
@@ -43,11 +49,17 @@ private:
         sending_ = context_.isend(context_.peer((context_.rank() + 1) % context_.size()), token_tag, token_);
     }
 
+    void fail(const railmux::Status& status) {  // in callbacks, too, which must not throw
+        if (std::exchange(failed_, true)) return;
+        std::cerr << "the ring is broken: " << to_string(status.code) << '\n' << context_.failure(status.peer);
+    }
+
     railmux::Context& context_;
     std::array<std::byte, 8> token_{};
     railmux::Request receiving_;
     railmux::Request sending_;
     std::uint64_t lap_ = 0;
+    bool failed_ = false;
 };
 
 int make_timer() {
@@ -75,18 +87,11 @@ int run(railmux::Context& context) {
         if (::read(timer, &more, sizeof more) == sizeof more) ticks += more;
     }
     ::close(timer);
+    if (ring.failed()) return 1;
     if (context.rank() == 0) std::cout << laps << " laps; the timer ticked " << ticks << " times meanwhile\n";
     return 0;
 }
 
 }  // namespace
 
-int main() {
-    try {
-        railmux::Context context;
-        return run(context);
-    } catch (const railmux::Error& error) {
-        std::cerr << error.what() << '\n' << error.cure() << '\n';
-        return 1;
-    }
-}
+int main() { return run_example(run); }

@@ -11,6 +11,8 @@
 #include <string>
 #include <string_view>
 
+#include "example.hpp"
+
 namespace {
 
 constexpr railmux::Tag greeting = 1;
@@ -21,7 +23,8 @@ railmux::Peer meet(railmux::Context& context, std::string_view option, std::stri
     if (option == "--listen") {
         context.listen(value);
         if (const auto peer = context.accept(std::chrono::minutes(1))) return *peer;
-        throw railmux::Error(railmux::ErrorCode::timed_out, "nobody connected within a minute");
+        throw railmux::Error(railmux::ErrorCode::timed_out, "nobody connected within a minute",
+                             "start the other side with --connect and this host's name, a colon and the port");
     }
     return context.peer(1 - context.rank());
 }
@@ -40,16 +43,12 @@ void greet(railmux::Context& context, railmux::Peer other) {
 }  // namespace
 
 int main(int argc, char** argv) {
-    try {
-        railmux::Context context;
+    return run_example([&](railmux::Context& context) {
         if (argc != 3 && context.size() != 2) {
             std::cerr << "usage: " << argv[0] << " --listen PORT | --connect HOST:PORT, or under `railmux run -n 2`\n";
             return 2;
         }
         greet(context, meet(context, argc == 3 ? argv[1] : "", argc == 3 ? argv[2] : ""));
         return 0;
-    } catch (const railmux::Error& error) {
-        std::cerr << error.what() << '\n' << error.cure() << '\n';
-        return 1;
-    }
+    });
 }

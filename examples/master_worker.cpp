@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <iostream>
 
+#include "example.hpp"
+
 namespace {
 
 constexpr railmux::Tag ready_tag = 1;  // worker to master: primes found in the last piece; the first time 0
@@ -74,12 +76,4 @@ int run(railmux::Context& context) {
 
 }  // namespace
 
-int main() {
-    try {
-        railmux::Context context;
-        return run(context);
-    } catch (const railmux::Error& error) {
-        std::cerr << error.what() << '\n' << error.cure() << '\n';
-        return 1;
-    }
-}
+int main() { return run_example(run); }

@@ -9,6 +9,8 @@
 #include <numeric>
 #include <vector>
 
+#include "example.hpp"
+
 namespace {
 
 constexpr railmux::Tag key_tag = 1;
@@ -66,22 +68,19 @@ void work(railmux::Context& context) {
     context.send(holder, key_tag, {});
 }
 
+int run(railmux::Context& context) {
+    if (context.size() < 2) {
+        std::cerr << "usage: railmux run -n 4 example_one_sided (at least 2)\n";
+        return 2;
+    }
+    if (context.rank() == 0) {
+        hold(context);
+    } else {
+        work(context);
+    }
+    return 0;
+}
+
 }  // namespace
 
-int main() {
-    try {
-        railmux::Context context;
-        if (context.size() < 2)
-            throw railmux::Error(railmux::ErrorCode::invalid_argument, "one process has no peers",
-                                 "railmux run -n 4 example_one_sided");
-        if (context.rank() == 0) {
-            hold(context);
-        } else {
-            work(context);
-        }
-        return 0;
-    } catch (const railmux::Error& error) {
-        std::cerr << error.what() << '\n' << error.cure() << '\n';
-        return 1;
-    }
-}
+int main() { return run_example(run); }

@@ -11,6 +11,8 @@
 #include <iostream>
 #include <string_view>
 
+#include "example.hpp"
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -39,33 +41,31 @@ void play(railmux::Context& context, railmux::Peer other) {
     std::cout << "half round trip with " << context.name(other) << ": " << elapsed.count() / (2 * rounds) << " us\n";
 }
 
+// Waits for the other side to connect.
+railmux::Peer guest(railmux::Context& context, std::string_view port) {
+    context.listen(port);
+    if (const auto peer = context.accept(std::chrono::minutes(1))) return *peer;
+    throw railmux::Error(railmux::ErrorCode::timed_out, "nobody connected within a minute",
+                         "start the other side with --connect and this host's name, a colon and the port");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-    const std::string_view option = argc == 3 ? argv[1] : "";
-    try {
-        railmux::Context context;
+    return run_example([&](railmux::Context& context) {
+        const std::string_view option = argc == 3 ? argv[1] : "";
         if (option == "--listen") {
-            context.listen(argv[2]);
-            const auto other = context.accept(std::chrono::minutes(1));
-            if (!other) throw railmux::Error(railmux::ErrorCode::timed_out, "nobody connected within a minute");
-            serve(context, *other);
+            serve(context, guest(context, argv[2]));
         } else if (option == "--connect") {
             play(context, context.connect(argv[2]));
-        } else if (context.size() == 2) {
-            const auto other = context.peer(1 - context.rank());
-            if (context.rank() == 0) {
-                play(context, other);
-            } else {
-                serve(context, other);
-            }
-        } else {
+        } else if (context.size() != 2) {
             std::cerr << "usage: " << argv[0] << " --listen PORT | --connect HOST:PORT, or under `railmux run -n 2`\n";
             return 2;
+        } else if (context.rank() == 0) {
+            play(context, context.peer(1));
+        } else {
+            serve(context, context.peer(0));
         }
         return 0;
-    } catch (const railmux::Error& error) {
-        std::cerr << error.what() << '\n' << error.cure() << '\n';
-        return 1;
-    }
+    });
 }

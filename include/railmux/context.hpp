@@ -62,18 +62,21 @@ public:
     /// port. Throws Error(address_in_use, invalid_argument, permission).
     std::uint16_t listen(std::string_view where);
 
-    /// Waits for the next process that connects to listen(). Nothing when the time is over.
+    /// Waits for the next process that connects to listen(). Nothing when the time is over; without listen() it just waits.
+    /// Throws Error(invalid_argument) in a callback.
     [[nodiscard]] std::optional<Peer> accept(std::chrono::nanoseconds timeout);
 
     /// Makes the process listening at "HOST:PORT" a peer. The limit is `timeout`, not connect.patience. Throws Error
     /// (unreachable, wrong_key, wrong_version, protocol, invalid_argument).
     [[nodiscard]] Peer connect(std::string_view where, std::chrono::nanoseconds timeout = std::chrono::seconds(10));
 
-    /// This process's contact address, to be carried to others by other means, and the peer it names over there.
+    /// This process's contact address, to be carried to others by other means, and the peer it names over there. add_peer
+    /// throws Error(invalid_argument) for bytes that are no such address, (wrong_version) for one of another release.
     [[nodiscard]] std::vector<std::byte> address() const;
     [[nodiscard]] Peer add_peer(std::span<const std::byte> address);
 
-    /// A name for messages to people: "rank 3 (host-b)" or "host-b:4711".
+    /// A name for messages to people: "rank 3 (host-b)" or "host-b:4711". This and failure() throw Error(invalid_argument) for
+    /// a peer that this context does not know.
     [[nodiscard]] std::string name(Peer peer) const;
 
     /// Why operations with this peer failed, one line a cause; empty while it is well.
@@ -84,11 +87,13 @@ public:
     /// Starts sending. Messages from one process to another match receives in the order they were sent. The buffer
     /// must stay unchanged until the request completes; completion means the buffer may be reused, not that the message
     /// has arrived. The first message of a burst leaves at once, the others at the latest with the next call that
-    /// progresses (wait, test, progress, ...).
+    /// progresses (wait, test, progress, ...). A gather or scatter list itself may go when the call returns; only the bytes
+    /// must stay. All calls that name a peer throw Error(invalid_argument) for one that this context does not know.
     [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data, Completion done = {});
     [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done = {});
 
-    /// Starts receiving. `from` may be any_source. A message longer than the buffer is cut and reported as truncated.
+    /// Starts receiving. `from` may be any_source. A message longer than the buffer is cut and reported as truncated. What
+    /// mprobe took out throws Error(invalid_argument) if it was received already.
     [[nodiscard]] Request irecv(Peer from, TagMatch match, MutableBuffer buffer, Completion done = {});
     [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter,
                                 Completion done = {});
@@ -99,11 +104,13 @@ public:
     Status recv(Peer from, TagMatch match, MutableBuffer buffer);
     Status recv(Message&& message, MutableBuffer buffer);
 
-    /// Looks for a message that has arrived and not matched; leaves it, or takes it out of matching.
+    /// Looks for a message that has arrived and not matched; leaves it, or takes it out of matching. (The parameter
+    /// `probe` and `railmux probe` are about measuring links, as assess() is.)
     [[nodiscard]] std::optional<Status> probe(Peer from, TagMatch match);
     [[nodiscard]] std::optional<Message> mprobe(Peer from, TagMatch match);
 
-    /// Cancels a receive that has not matched: true, and it completes as cancelled. False when it is too late.
+    /// Cancels a receive that has not matched: true, and it completes as cancelled. False when it is too late. Throws
+    /// Error(invalid_argument) for a request that is not active or of another context.
     bool cancel(Request& request);
 
     // --- One-sided (docs/onesided.md) --------------------------------------------------------------------------------
@@ -179,9 +186,10 @@ public:
 
     // --- Completion --------------------------------------------------------------------------------------------------
 
-    /// Waits for the end of the request and takes its result.
+    /// Waits for the end of the request, without a time limit, and takes its result. Throws Error(invalid_argument) for a
+    /// request that is not active or of another context; and, as every call that waits, in a callback.
     Status wait(Request& request);
-    /// Takes the result if there is one; progresses otherwise.
+    /// Takes the result if there is one; progresses otherwise. Throws as wait does, but may be called in a callback.
     [[nodiscard]] std::optional<Status> test(Request& request);
     /// Waits until one of the active requests ends; its place and result. Throws Error(invalid_argument) if none is active.
     struct Ended {
@@ -189,13 +197,14 @@ public:
         Status status;
     };
     Ended wait_any(std::span<Request> requests);
-    /// Waits for all; `statuses`, if not empty, has room for all. Returns the first code that is not ok.
+    /// Waits for all and returns the first code that is not ok. Inactive requests are skipped, and their statuses left alone.
+    /// Throws Error(invalid_argument) if `statuses` is not empty and shorter than `requests`.
     ErrorCode wait_all(std::span<Request> requests, std::span<Status> statuses = {});
 
     /// Moves everything on that can be moved on; returns whether anything happened.
     bool progress();
-    /// For programs that sleep in a loop of their own (docs/progress.md). The descriptor is the same for the context's life; it is
-    /// the context's to read from and to close.
+    /// For programs that sleep in a loop of their own (docs/progress.md). The descriptor is the same for the context's life; it
+    /// is the context's to read from and to close.
     ///
     /// arm() moves everything on as progress() does. False: something happened, or an operation has ended since the last
     /// arm(): look at what you wait for, and call it again. True: there is nothing to do, and the descriptor turns readable
@@ -237,7 +246,7 @@ public:
 
     // --- What is lost and comes back (docs/failover.md) --------------------------------------------------------------
 
-    /// Calls back when a rail to a peer, or a local interface, is lost; when one that was lost is back; when a peer is given
+    /// Calls back when a link to a peer, or a local interface, is lost; when one that was lost is back; when a peer is given
     /// up; when one has left; and when one joins the job (docs/running.md), or joins it again. One callback each: setting
     /// another replaces it, an empty one ends it.
     void on_rail_down(RailCallback callback);

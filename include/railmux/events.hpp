@@ -13,10 +13,11 @@
 
 namespace railmux {
 
-/// A rail to a peer was lost or is back; or, without a peer, the local interface itself went down or is up again.
+/// With a valid peer: the link to that peer over this rail was lost or is back. Without one: the local interface itself went
+/// down or is up again.
 struct RailEvent {
     std::string rail;                  ///< "tcp:eth1"
-    Peer peer;                         ///< not valid: the rail itself, whomever it leads to
+    Peer peer;                         ///< not valid: the interface itself, whomever it leads to
     std::string cause;                 ///< why it is down, or was
     std::chrono::nanoseconds down{0};  ///< of a rail that is up again: for how long it was not
 };
@@ -31,8 +32,9 @@ struct PeerEvent {
 };
 
 /// Called from within progress (wait, test, progress, ...), never from inside another call. They may call the context, start
-/// operations and set other callbacks; they must not wait for anything, and must not throw. Whoever sets another one does not
-/// wait for a call of the former that is under way in another thread.
+/// operations and set other callbacks; they must not wait for anything (Error(invalid_argument)), and must not throw (the
+/// program ends: std::terminate). Whoever sets another one does not wait for a call of the former that is under way in another
+/// thread.
 using RailCallback = std::function<void(const RailEvent&)>;
 using PeerCallback = std::function<void(const PeerEvent&)>;
 

@@ -21,8 +21,8 @@ class Engine;
 
 /// Called once from within progress (never from inside the call that started the operation) when an operation ends, and
 /// before a wait for it returns; one at a time for each context, in the order in which operations end. It may start further
-/// operations; it must not wait for any (Error(invalid_argument)), and must not throw. No lock of the context is held meanwhile. With
-/// ProgressMode::thread it may be the context's own thread that calls.
+/// operations; it must not wait for any (Error(invalid_argument)), and must not throw (the program ends: std::terminate). No
+/// lock of the context is held meanwhile. With ProgressMode::thread it may be the context's own thread that calls.
 using Completion = std::function<void(const Status&)>;
 
 class Request {

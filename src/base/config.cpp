@@ -31,11 +31,14 @@ constexpr std::string_view from_api = "api";
 // The index of a parameter the program itself asks for.
 std::size_t known(std::string_view name) {
     if (const auto index = base::find_parameter(name)) return *index;
-    throw Error(ErrorCode::invalid_argument, fmt::format("there is no parameter \"{}\"", name));
+    throw Error(ErrorCode::invalid_argument,
+                fmt::format("there is no parameter \"{}\"{}", name, base::did_you_mean(name, base::parameter_names())),
+                "`railmux info --config` lists them all");
 }
 
 [[noreturn]] void wrong_type(std::string_view name, std::string_view read_as) {
-    throw Error(ErrorCode::invalid_argument, fmt::format("parameter \"{}\" is not a {}", name, read_as));
+    throw Error(ErrorCode::invalid_argument, fmt::format("parameter \"{}\" is not a {}", name, read_as),
+                "Config::text reads any parameter; `railmux info --config --json` shows their types");
 }
 
 // A line without its comment: `#` at the start or after a blank, so that values may contain one.
@@ -168,6 +171,7 @@ std::vector<Parameter> Config::parameters() const {
         const auto& value = values_[i];
         auto help = std::string(spec.help);
         if (!spec.choices.empty()) help += fmt::format(" ({})", spec.choices);
+        if (const auto range = base::range_of(spec); !range.empty()) help += fmt::format(" ({})", range);
         const bool hidden = spec.type == ParameterType::secret && !value.text.empty();
         rows.push_back({std::string(spec.name), base::variable_name(spec.name), std::string(to_string(spec.type)),
                         std::string(spec.unit), std::string(spec.default_value), std::move(help),

@@ -33,7 +33,10 @@ void fill_random(std::span<std::byte> bytes) {
     while (!bytes.empty()) {
         const auto got = getrandom(bytes.data(), bytes.size(), 0);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0) throw Error(ErrorCode::system, fmt::format("no random bytes: {}", std::strerror(errno)));
+        if (got < 0) {
+            throw Error(ErrorCode::system, fmt::format("no random bytes: {}", std::strerror(errno)),
+                        "allow getrandom(2) where a container's filter forbids it");
+        }
         bytes = bytes.subspan(static_cast<std::size_t>(got));
     }
 }

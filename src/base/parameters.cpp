@@ -26,20 +26,23 @@ constexpr std::uint64_t most_ranks = 1u << 24;
 constexpr auto table = std::to_array<ParameterSpec>({
     // name, type, unit, default, help; then choices, or the smallest and the largest value
     {"rails", selector, "", "all", "rails to use, e.g. tcp:eth*,^tcp:eth3"},
-    {"transports", selector, "", "all", "kinds of networks to use, e.g. tcp or ^self; of their devices those that rails selects"},
+    {"transports", selector, "", "all",
+        "kinds of networks to use, e.g. tcp or ^self; of their devices those that rails selects"},
     {"policy", choice, "", "vft", "how messages are spread over rails",
         "vft|wfq|weighted_round_robin|round_robin|fixed"},
     {"probe", choice, "", "cached",
-        "which links get a quick measurement as they come up; full: every one; shared: one of a kind; cached: one of a kind, "
-        "where no earlier run measured it; off: none",
+        "which links get a quick measurement as they come up; full: every one, reusing nothing; shared: one of a kind; cached: "
+        "one of a kind, where no earlier run measured it; off: none",
         "full|shared|cached|off"},
     {"probe.store", text, "", "", "folder for the models of earlier runs; empty: railmux in XDG_CACHE_HOME or ~/.cache"},
     {"node.share", flag, "", "on", "count what other processes of this host have on the rails (by /dev/shm)"},
-    {"thread_level", choice, "", "single", "who may call a context: one thread, one at a time, or any",
+    {"thread_level", choice, "", "single",
+        "who may call a context: one thread at a time (serialized is the same as single), or any",
         "single|serialized|multiple"},
 
     {"progress", choice, "", "hybrid",
-        "how a wait waits: spin, sleep, or spin a little and then sleep; thread: so, and a thread progresses while nobody waits",
+        "how a wait waits: spin, sleep, or spin a little and then sleep; thread: so, and a thread progresses while nobody "
+        "waits",
         "poll|block|hybrid|thread"},
     {"progress.spin", duration, "us", "50us", "how long hybrid spins at most before it sleeps", "", 0, second},
 
@@ -56,14 +59,18 @@ constexpr auto table = std::to_array<ParameterSpec>({
         day_ns},
     {"recover.first", duration, "ms", "50ms", "until a lost link is asked for anew; doubled with each try", "", millisecond,
         day_ns},
-    {"recover.longest", duration, "ms", "500ms", "between two such tries; ten times that for what is gone for 30 s",
-        "", millisecond, day_ns},
-    {"link.keepalive", duration, "ms", "250ms", "idle time after which it is made sure that a link is still there; 0: never",
+    {"recover.longest", duration, "ms", "500ms",
+        "longest time between two such tries; ten times that for what is gone for 30 s", "", millisecond, day_ns},
+    {"link.keepalive", duration, "ms", "250ms",
+        "idle time after which it is made sure that a link is still there (tcp, verbs, ofi); 0: none is looked after",
         "", 0, day_ns},
-    {"link.silence", duration, "s", "1s", "silence after which a link is lost; sooner, if the peer is heard over another",
+    {"link.silence", duration, "s", "1s",
+        "silence of the network after which a link is lost (tcp, verbs); sooner, if the peer is heard over another (tcp)",
         "", 10 * millisecond, day_ns},
     {"link.unheard", duration, "s", "120s",
-        "... of a link whose network tells nothing (ofi): longer than any process computes without a call", "", second, day_ns},
+        "silence of the peer after which a link is lost whose network tells nothing (ofi): longer than any process computes "
+        "without a call",
+        "", second, day_ns},
     {"link.checksum", flag, "", "off",
         "check all that links carry (CRC32C), so that what is corrupted is sent again; on, if either side wants it"},
 
@@ -117,14 +124,6 @@ std::string written(const ParameterSpec& spec, std::uint64_t value) {
     return fmt::format("{}{}", value, spec.type == bytes ? "" : "ns");
 }
 
-/// The limits of a parameter that has some, or nothing.
-std::string range_of(const ParameterSpec& spec) {
-    const bool upper = spec.at_most != std::numeric_limits<std::uint64_t>::max();
-    if (!upper && spec.at_least == 0) return {};
-    return upper ? fmt::format("from {} to {}", written(spec, spec.at_least), written(spec, spec.at_most))
-                 : fmt::format("at least {}", written(spec, spec.at_least));
-}
-
 std::string with_range(const ParameterSpec& spec, std::string text) {
     const auto range = range_of(spec);
     return range.empty() ? text : text + ", " + range;
@@ -167,6 +166,13 @@ std::optional<std::uint64_t> to_number(const ParameterSpec& spec, std::string_vi
 }  // namespace
 
 std::span<const ParameterSpec> parameter_table() noexcept { return table; }
+
+std::string range_of(const ParameterSpec& spec) {
+    const bool upper = spec.at_most != std::numeric_limits<std::uint64_t>::max();
+    if (!upper && spec.at_least == 0) return {};
+    return upper ? fmt::format("from {} to {}", written(spec, spec.at_least), written(spec, spec.at_most))
+                 : fmt::format("at least {}", written(spec, spec.at_least));
+}
 
 std::optional<std::size_t> find_parameter(std::string_view name) noexcept {
     const auto at = std::find_if(table.begin(), table.end(), [&](const auto& spec) { return spec.name == name; });

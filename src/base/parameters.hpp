@@ -39,6 +39,9 @@ struct ParameterSpec {
 [[nodiscard]] std::vector<std::string> parameter_names();
 [[nodiscard]] std::vector<std::string> variable_names();
 
+/// The limits of a parameter that has some, "from 0 to 16K"; else nothing.
+[[nodiscard]] std::string range_of(const ParameterSpec& spec);
+
 /// "bytes", "choice", ...; a secret is a text to the outside.
 [[nodiscard]] std::string_view to_string(ParameterType type) noexcept;
 

@@ -156,8 +156,10 @@ bool Channel::take_message() {
 
 void Channel::send(MessageType type, std::uint32_t id, std::span<const std::byte> bytes) {
     if (bytes.size() > max_message) {
-        throw Error(ErrorCode::invalid_argument, "a start-up message of " + std::to_string(bytes.size()) +
-                                                     " bytes; at most " + std::to_string(max_message) + " are carried");
+        throw Error(ErrorCode::invalid_argument,
+                    "a start-up message of " + std::to_string(bytes.size()) + " bytes; at most " +
+                        std::to_string(max_message) + " are carried",
+                    "use fewer rails (RAILMUX_RAILS): each is part of this process's address");
     }
     base::Writer out;
     out.write(static_cast<std::uint8_t>(type)).write(id).write(static_cast<std::uint32_t>(bytes.size())).append(bytes);

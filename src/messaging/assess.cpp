@@ -36,9 +36,8 @@ void Engine::connect_links(std::uint32_t peer, std::string_view what) {
     const auto& known = rails_.peers()[peer];
     progress_until([&] { return rails_.connected(peer) || known.left || known.failed != ErrorCode::ok; }, never_ends);
     if (!rails_.connected(peer)) {
-        throw Error(known.left ? ErrorCode::peer_left : known.failed,
-                    fmt::format("{} cannot be {}", rails_.peers().name(peer), what),
-                    known.failure == nullptr ? std::string() : *known.failure);
+        throw error_with(Peer::from_index(peer), known.left ? ErrorCode::peer_left : known.failed,
+                         fmt::format("{} cannot be {}", rails_.peers().name(peer), what));
     }
     progress_until([] { return false; }, now() + settle_time);
 }

@@ -12,20 +12,15 @@ namespace {
 void throw_if_failed(const Status& status, std::string_view what, messaging::Engine& engine) {
     if (status.ok() || status.truncated()) return;
     const auto whom = status.peer.valid() ? engine.name(status.peer) : std::string("any source");
-    auto text = fmt::format("{} {} failed: {}", what, whom, to_string(status.code));
-    if (status.peer.valid()) {
-        if (const auto causes = engine.failure(status.peer); !causes.empty()) text += "\n" + causes;
-        if (text.ends_with('\n')) text.pop_back();
-    }
+    const auto text = fmt::format("{} {} failed: {}", what, whom, to_string(status.code));
     if (status.code == ErrorCode::access_denied) {
         throw Error(
             status.code, text,
             "the key must be one of this very peer, of a region that it still has, with the right to do so, and "
             "the place inside that region");
     }
-    const bool lost = status.code == ErrorCode::unreachable || status.code == ErrorCode::peer_lost;
-    throw Error(status.code, text,
-                lost ? "`railmux info` on both hosts shows their rails, and why others are off" : "");
+    if (status.peer.valid()) throw engine.error_with(status.peer, status.code, text);
+    throw Error(status.code, text);
 }
 
 }  // namespace

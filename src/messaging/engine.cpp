@@ -204,7 +204,10 @@ Request Engine::irecv(Peer from, TagMatch match, std::span<const MutableBuffer> 
 
 Request Engine::irecv(Message& message, MutableBuffer buffer, Completion&& done) {
     const Lock lock(*this);
-    if (message.engine_ != this) throw Error(ErrorCode::invalid_argument, "this message is taken already");
+    if (message.engine_ != this) {
+        throw Error(ErrorCode::invalid_argument, "this message is received already, or belongs to another context",
+                    "receive what mprobe returns once, with the context that returned it");
+    }
     Operation& operation = operations_.begin(true, std::move(done));
     operation.add({buffer.data(), buffer.size(), 0});
     const auto slot = operation.index;
@@ -249,7 +252,8 @@ void Engine::drop(void* message) noexcept {
 
 Operation& Engine::operation_of(const Request& request) {
     if (request.engine_ != this) {
-        throw Error(ErrorCode::invalid_argument, "this request is not active, or belongs to another context");
+        throw Error(ErrorCode::invalid_argument, "this request is not active, or belongs to another context",
+                    "take each result once; Request::active() says whether there is one to take");
     }
     return operations_.at(request.slot_);
 }

@@ -63,6 +63,8 @@ public:
     [[nodiscard]] Peer add_peer(std::span<const std::byte> address);
     [[nodiscard]] std::string name(Peer peer);
     [[nodiscard]] std::string failure(Peer peer);
+    /// What failed with this peer, followed by what is known of the causes; and what to do about it.
+    [[nodiscard]] Error error_with(Peer peer, ErrorCode code, std::string what);
 
     // --- Messages (engine.cpp) ---------------------------------------------------------------------------------------
     [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion&& done);

@@ -144,4 +144,11 @@ std::vector<std::string> Engine::say_farewell() {
     return late;
 }
 
+Error Engine::error_with(Peer peer, ErrorCode code, std::string what) {
+    if (const auto causes = failure(peer); !causes.empty()) what += "\n" + causes;
+    if (what.ends_with('\n')) what.pop_back();
+    const bool lost = code == ErrorCode::unreachable || code == ErrorCode::peer_lost;
+    return {code, what, lost ? "`railmux info` on both hosts shows their rails, and why others are off" : ""};
+}
+
 }  // namespace railmux::messaging

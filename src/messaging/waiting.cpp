@@ -143,7 +143,10 @@ Context::Ended Engine::wait_any(std::span<Request> requests) {
             ended = i;
             return true;
         }
-        if (!active) throw Error(ErrorCode::invalid_argument, "wait_any without an active request");
+        if (!active) {
+            throw Error(ErrorCode::invalid_argument, "wait_any without an active request",
+                        "stop when Request::active() is false for all of them");
+        }
         return false;
     };
     progress_until(find, forever);
@@ -153,7 +156,8 @@ Context::Ended Engine::wait_any(std::span<Request> requests) {
 ErrorCode Engine::wait_all(std::span<Request> requests, std::span<Status> statuses) {
     const Lock lock(*this);
     if (!statuses.empty() && statuses.size() < requests.size()) {
-        throw Error(ErrorCode::invalid_argument, "wait_all: fewer statuses than requests");
+        throw Error(ErrorCode::invalid_argument, "wait_all: fewer statuses than requests",
+                    "pass a Status for each request, or none at all");
     }
     auto first = ErrorCode::ok;
     for (std::size_t i = 0; i < requests.size(); ++i) {

@@ -1,5 +1,6 @@
 // Store: models measured in earlier runs, one small file for each pair of rails. What it finds is a reason to verify, not to
-// believe: a file that is damaged, of another version or not this user's own is said so once and made anew by the next measurement.
+// believe: a file that is damaged, of another version or not this user's own is said so once and made anew by the next
+// measurement.
 //
 // The one part of the model that touches the system. Nothing here waits for another process, and nothing fails because of it:
 // without a store links are measured as if there never had been one.

@@ -24,8 +24,8 @@ std::string_view to_string(model::Verdict verdict) noexcept {
 
 // --- Before a link is measured ---------------------------------------------------------------------------------------
 
-/// Begins the first probe of a link that has come up, if there is one. What an earlier run measured is read from a file: neither
-/// the link's first frames nor an answer that is being timed should wait for that.
+/// Begins the first probe of a link that has come up, if there is one. What an earlier run measured is read from a file:
+/// neither the link's first frames nor an answer that is being timed should wait for that.
 bool Assessor::begin_first_probe() {
     if (awaiting_ > 0) return false;
     const auto found = std::ranges::find_if(fresh_, [&](auto slot) { return links_.at(slot).outbox.empty(); });

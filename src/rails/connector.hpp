@@ -143,8 +143,8 @@ private:
     base::Nanoseconds next_expiry_ = never;
     bool leaving_ = false;
 
-    // Links of a rail that others asked for and that wait for their proof: as many as processes of a large job that all begin at
-    // once, each of which is done within a round trip.
+    // Links of a rail that others asked for and that wait for their proof: as many as processes of a large job that all begin
+    // at once, each of which is done within a round trip.
     static constexpr std::size_t most_unproven = 512;
     // ... of one process between two rails.
     static constexpr std::size_t most_of_a_pair = 4;

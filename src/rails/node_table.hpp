@@ -5,7 +5,8 @@
 // unless it is a file of this user's, for nobody else, of the right size and with a table's mark. Its content needs no
 // setting up, as zeros are an empty table, and none of it is trusted. Each process holds a shared lock on the file, which
 // the kernel takes back when the process dies, however it does; whoever can make it exclusive is the last and removes the
-// file; who comes first removes those that killed processes left. Nobody ever waits for that lock, and it is held for the file's existence only: what is in the table needs none.
+// file; who comes first removes those that killed processes left. Nobody ever waits for that lock, and it is held for the
+// file's existence only: what is in the table needs none.
 //
 // Threads: a value.
 // Lifetime: the mapping lives as long as the object.

@@ -10,6 +10,12 @@
 
 namespace railmux::rails {
 
+namespace {
+std::string leave_out(std::string_view rail) {
+    return fmt::format("its transport would have to; RAILMUX_RAILS='^{}' stops it from being tried", rail);
+}
+}  // namespace
+
 void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> devices) {
     std::vector<std::string> names;
     std::vector<std::string> known;
@@ -110,14 +116,17 @@ LocalRail RailSet::open_usable(transports::Transport& transport, const RailInfo&
     local.told_address.assign(local.rail->address().begin(), local.rail->address().end());
     // Rendezvous closes each put by a frame on the same link; without one of these it could overtake the bytes.
     if (!traits.put || (!traits.ordered && !traits.done_is_delivered)) {
-        throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one");
+        throw Error(ErrorCode::no_rails, "it can neither order frames behind a put nor confirm one",
+                    leave_out(device.name));
     }
     if (traits.max_segments < Frame::max_pieces) {
-        throw Error(ErrorCode::no_rails, fmt::format("it gathers fewer than {} pieces", Frame::max_pieces));
+        throw Error(ErrorCode::no_rails, fmt::format("it gathers fewer than {} pieces", Frame::max_pieces),
+                    leave_out(device.name));
     }
     if (traits.max_put < least_put_) {
         throw Error(ErrorCode::no_rails,
-                    fmt::format("it puts {} bytes at most, and fragments may have {}", traits.max_put, least_put_));
+                    fmt::format("it puts {} bytes at most, and fragments may have {}", traits.max_put, least_put_),
+                    leave_out(device.name));
     }
     return local;
 }

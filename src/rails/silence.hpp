@@ -2,9 +2,9 @@
 // the other. A process at the other end that computes is not silent: its network confirms for it.
 //
 // A network says that something went missing by sending it again; what is sent twice is confirmed at once by whoever is
-// there. So a link is in doubt when something has been sent again and the next look finds it unanswered, still; and it is lost, if
-// the same peer is heard over another link meanwhile: else it may be the peer, or its host, that is away. Without another
-// link only long silence tells.
+// there. So a link is in doubt when something has been sent again and the next look finds it unanswered, still; and it is
+// lost, if the same peer is heard over another link meanwhile: else it may be the peer, or its host, that is away. Without
+// another link only long silence tells.
 //
 // Threads: one engine at a time. Pure: time is an argument.
 // Lifetime: part of a Link.

@@ -6,8 +6,8 @@
 namespace railmux::rails {
 
 namespace {
-// Of all links of a process together at most one keepalive in this time: with a thousand of them looking after them takes a
-// thousandth of a core, and a silent one is noticed after 5 s.
+// Of all links of a process together on average one keepalive in this time (all links have the same turn): with a thousand of
+// them looking after them takes a thousandth of a core, and a silent one is noticed after some 6 s.
 constexpr base::Nanoseconds keepalive_gap = 5 * base::millisecond;
 // Kernels hold an acknowledgement back for 40 ms: sooner there is no use in looking for that of a keepalive.
 constexpr base::Nanoseconds keepalive_answered = 60 * base::millisecond;

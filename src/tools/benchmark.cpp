@@ -137,7 +137,8 @@ Order order_for(const Benchmark& benchmark, const BenchmarkOptions& options, std
 void add_config_options(CLI::App& command, ConfigOptions& options) {
     command.add_option("--rails", options.rails, "rails to use: names, globs, addresses, networks, ^ excludes")
         ->type_name("SELECTOR");
-    command.add_option("--transport", options.transports, "kinds of networks to use, e.g. tcp; ^ excludes")
+    command
+        .add_option("--transport,--transports", options.transports, "kinds of networks to use, e.g. tcp; ^ excludes")
         ->type_name("SELECTOR");
     command.add_option("--policy", options.policy, "how messages are spread over rails")->type_name("NAME");
     command.add_option("--set", options.settings, "any parameter of `railmux info --config`, repeatable")

@@ -1,4 +1,5 @@
-// What `railmux pingpong`, `bandwidth`, `put`, `get` and `atomic` have in common: options, the other side, the sizes one by one.
+// What `railmux pingpong`, `bandwidth`, `put`, `get` and `atomic` have in common: options, the other side, the sizes one by
+// one.
 //
 // Threads: one thread.
 // Lifetime: options are values; CLI11 writes into them while it parses, so they must outlive the parsing.

@@ -93,7 +93,8 @@ Outcome Driver::run(Order order, base::Nanoseconds pause) {
     samples_.resize(timed ? std::min(order.count / order.window, most_samples) : 0);
     const auto ready = receive_reply();
     if (!ready.problem.empty()) {
-        throw Error(ErrorCode::out_of_memory, fmt::format("{}: {}", context_.name(server_), ready.problem));
+        throw Error(ErrorCode::out_of_memory, fmt::format("{}: {}", context_.name(server_), ready.problem),
+                    "measure smaller messages (--sizes), or fewer at a time (--window)");
     }
 
     const auto before = traffic(order.direction, order.action);

@@ -49,7 +49,8 @@ public:
     /// did not arrive or was wrong.
     [[nodiscard]] Outcome measure(Order order, const Extent& extent);
 
-    /// Round trips of the last ping-pong, or of one-sided operations one at a time (of the first four millions), in nanoseconds.
+    /// Round trips of the last ping-pong, or of one-sided operations one at a time (of the first four millions), in
+    /// nanoseconds.
     [[nodiscard]] std::span<std::int64_t> samples() noexcept { return samples_; }
 
     /// Releases the server; afterwards nothing can be measured any more.

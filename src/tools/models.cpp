@@ -13,9 +13,9 @@ namespace railmux::tools {
 namespace {
 
 constexpr auto models_help =
-    R"(What was measured of a link is kept for later runs, which verify it with 8 messages and measure again only where it does not
-hold any more (RAILMUX_PROBE=cached, the default). Models that no run has confirmed for 90 days go by themselves. docs/model.md
-tells more.
+    R"(What was measured of a link is kept for later runs, which verify it with 8 messages and measure again only where it
+does not hold any more (RAILMUX_PROBE=cached, the default). Models that no run has confirmed for 90 days go by themselves.
+docs/model.md tells more.
 
   railmux models
   railmux models --clear     forget them all: every link will be measured again)";

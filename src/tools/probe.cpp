@@ -16,9 +16,9 @@ namespace railmux::tools {
 namespace {
 
 constexpr auto probe_help =
-    R"(Measures each rail with trains of messages (PRTT) and fits the LogGP model: for each range of sizes the latency L, the overheads
-of sender and receiver o_s and o_r, the gap g, and the bandwidth 1/G. docs/model.md tells how, and how the numbers compare with
-other tools: half the round trip, which those call latency, is about L + o_s + o_r and the jitter.
+    R"(Measures each rail with trains of messages (PRTT) and fits the LogGP model: for each range of sizes the latency L, the
+overheads of sender and receiver o_s and o_r, the gap g, and the bandwidth 1/G. docs/model.md tells how, and how the numbers
+compare with other tools: half the round trip, which those call latency, is about L + o_s + o_r and the jitter.
 Then floods the rails alone and in pairs, to see which share a bottleneck: a port, a switch, an uplink, a CPU.
 
   host-a$ railmux probe --listen 5000

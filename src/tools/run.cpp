@@ -67,7 +67,8 @@ void add_options(CLI::App& command, RunCommand& run) {
         ->type_name("NAME,...")
         ->delimiter(',')
         ->allow_extra_args(false);
-    command.add_option("--timeout", run.timeout_s, "end the job after this many seconds; 0: never")->type_name("S");
+    command.add_option("--timeout", run.timeout_s, "end the job after this many seconds; 0 (default): never")
+        ->type_name("S");
     command.add_flag("--no-prefix", run.plain, "no [rank] in front of output lines");
 }
 

@@ -22,18 +22,19 @@ namespace railmux::tools {
 namespace {
 
 constexpr auto soak_help =
-    R"(All processes of a job, or two that met, send each other messages of random sizes and tags, put into, get from and add to each
-other's memory, all at the same time, and check every byte of it. What must arrive follows from the seed, so that whatever is lost,
-doubled, changed, or in the wrong order is found and named.
+    R"(All processes of a job, or two that met, send each other messages of random sizes and tags, put into, get from and add
+to each other's memory, all at the same time, and check every byte of it. What must arrive follows from the seed, so that
+whatever is lost, doubled, changed, or in the wrong order is found and named.
 
         $ railmux run -n 4 railmux soak --minutes 10
   host-a$ railmux soak --listen 5000
   host-b$ railmux soak --connect host-a:5000 --minutes 60 --rails 'tcp:eth*'
         $ railmux run -n 4 railmux soak --seed 4711 --operations messages,atomics
 
-Give the same seed to do the same again, as far as the networks behave the same. Exit code 0 says that all was right; 1 that something
-was wrong (lines with WRONG), that an operation failed, or that nothing has ended for the time of --watchdog: then it is said what
-was under way. Under `railmux run` what stands at rank 0 counts. scripts/soak cuts and slows rails down meanwhile.)";
+Give the same seed to do the same again, as far as the networks behave the same. Exit code 0 says that all was right; 1 that
+something was wrong (lines with WRONG), that an operation failed, or that nothing has ended for the time of --watchdog: then
+it is said what was under way. Under `railmux run` what stands at rank 0 counts. scripts/soak cuts and slows rails down
+meanwhile.)";
 
 struct SoakCommand {
     ConfigOptions config;

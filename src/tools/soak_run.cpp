@@ -43,8 +43,10 @@ public:
 
     void begin(const SoakCard& card) {
         if (card.member != side_.there) {
-            throw Error(ErrorCode::protocol, fmt::format("{} says that it is member {}, and is member {}",
-                                                         side_.context.name(side_.peer), card.member, side_.there));
+            throw Error(ErrorCode::protocol,
+                        fmt::format("{} says that it is member {}, and is member {}", side_.context.name(side_.peer),
+                                    card.member, side_.there),
+                        "let every process of the job run `railmux soak` once, and nothing else");
         }
         puts_.emplace(side_, card.own);
         atomics_.emplace(side_, card);
@@ -161,7 +163,8 @@ void Soak::exchange_cards() {
         watchdog_.ended();
     }
     if (const auto code = context_.wait_all(sends); code != ErrorCode::ok) {
-        throw Error(code, "the keys did not get through to all");
+        throw Error(code, "the keys did not get through to all",
+                    "`railmux info` on all hosts shows their rails; the lines above tell which peer was lost");
     }
 }
 

@@ -42,6 +42,14 @@ TEST_CASE("operations fail with the reason when a peer cannot be reached", "[eng
     const auto status = a.wait(send);
     CHECK(status.code == ErrorCode::unreachable);
     CHECK(a.failure(peer).find("refused") != std::string::npos);
+    try {
+        static_cast<void>(a.explain(peer, 8));
+        FAIL("explained");
+    } catch (const Error& error) {  // the causes are part of what happened; what to do stands by itself
+        CHECK(error.code() == ErrorCode::unreachable);
+        CHECK_THAT(error.what(), Catch::Contains("cannot be reached\n") && Catch::Contains("refused"));
+        CHECK_THAT(error.cure(), Catch::StartsWith("`railmux info` on both hosts"));
+    }
 }
 
 TEST_CASE("a silent peer is not called behind a firewall after having been tried for a moment", "[engine]") {

@@ -112,8 +112,8 @@ public:
         CHECK((got == data));
     }
 
-    /// The same as `until` with one engine whenever another reads the clock, for as long as what is returned lives: for calls that
-    /// end when something has happened.
+    /// The same as `until` with one engine whenever another reads the clock, for as long as what is returned lives: for calls
+    /// that end when something has happened.
     [[nodiscard]] std::shared_ptr<void> keep_going(messaging::Engine& engine) {
         meanwhile_ = &engine;
         return {this, [](SimHosts* hosts) { hosts->meanwhile_ = nullptr; }};

@@ -23,9 +23,12 @@ for line in open(sys.argv[1]):
         rank = int(found[1])
         tables[rank] = {"rows": {}, "total": None}
     elif line.startswith("# model"):
-        assert line.split() == "# model rail peer source L us o_s us o_r us g us Mbit/s drift probe frames probe B".split(), line
+        names = "# model rail peer source L us o_s us o_r us g us Mbit/s drift probe frames probe B"
+        assert line.split() == names.split(), line
     elif line.startswith("model"):
-        assert re.fullmatch(r"model +\S+ +rank \d(?: \(\S+\))? +(guess|probed|told|verified|stored|shared)(?: +[-\d.]+|inf){6} +\d+ +\d+\n", line), line
+        sources = "guess|probed|told|verified|stored|shared"
+        row = rf"model +\S+ +rank \d(?: \(\S+\))? +({sources})(?: +[-\d.]+|inf){{6}} +\d+ +\d+\n"
+        assert re.fullmatch(row, line), line
     elif line.startswith("# delivery"):
         assert line.split() == "# delivery rail peer timed fr predicted us real us error us".split(), line
     elif line.startswith("delivery"):
@@ -48,7 +51,8 @@ for rank, table in tables.items():
 here = {0, 1, 2}
 for (rail, peer), row in tables[0]["rows"].items():
     between_hosts = peer not in here
-    assert rail in (("tcp:rail0", "tcp:rail1") if between_hosts else ("shm:node", "tcp:lo", "tcp:rail0", "tcp:rail1")), (rail, peer)
+    usual = ("tcp:rail0", "tcp:rail1") if between_hosts else ("shm:node", "tcp:lo", "tcp:rail0", "tcp:rail1")
+    assert rail in usual, (rail, peer)
 for peer in range(1, 8):
     there = [row for (rail, other), row in tables[peer]["rows"].items()]
     mine = [row for (rail, other), row in tables[0]["rows"].items() if other == peer]

@@ -28,7 +28,8 @@ xml.etree.ElementTree.parse(sys.argv[3])
 PYTHON
 
 echo "a table for people, of the selected rail"
-run_on "2 A,B" "$railmux" probe --grid 2 --train 4 --rounds 1 --max-bytes 1K --rails tcp:rail1 --points "$work/points" || fail "probe --rails"
+run_on "2 A,B" "$railmux" probe --grid 2 --train 4 --rounds 1 --max-bytes 1K --rails tcp:rail1 --points "$work/points" ||
+    fail "probe --rails"
 grep -q '^tcp:rail1 ' "$work/out" || fail "no row for rail1"
 ! grep -q '^tcp:rail0 ' "$work/out" || fail "a row for rail0"
 ! grep -q ' adds ' "$work/out" || fail "a pair of one rail"

@@ -7,8 +7,8 @@
 . "$net/../../scripts/lib.sh"
 
 echo "a soak on this host: the object that scripts rely on"
-timeout 60 "$railmux" run --no-prefix -n 3 "$railmux" soak --minutes 0.01 --seed 7 --max-bytes 50K --json >"$work/out" 2>"$work/err" ||
-    fail "a soak without trouble"
+timeout 60 "$railmux" run --no-prefix -n 3 "$railmux" soak --minutes 0.01 --seed 7 --max-bytes 50K --json \
+    >"$work/out" 2>"$work/err" || fail "a soak without trouble"
 python3 - "$work/out" <<'PYTHON' || fail "the result"
 import json, sys
 result = json.loads(open(sys.argv[1]).read())
@@ -24,7 +24,8 @@ echo "between two processes that met"
 listener=$!
 until_true "soak listens" grep "listening on port" "$work/listener"
 port=$(sed -n 's/.*listening on port //p' "$work/listener")
-timeout 60 "$railmux" soak --connect "localhost:$port" --minutes 0.01 --operations messages >"$work/out" 2>"$work/err" || fail "between two"
+timeout 60 "$railmux" soak --connect "localhost:$port" --minutes 0.01 --operations messages \
+    >"$work/out" 2>"$work/err" || fail "between two"
 wait "$listener" || fail "the listener of a good soak failed"
 grep -q '^all right$' "$work/out" || fail "it does not say that all is right"
 

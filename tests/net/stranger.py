@@ -5,8 +5,8 @@
   stranger.py server [...]                                                          lets one knock; prints its port
   stranger.py job [...]                                                             is a rank of a `railmux run` job
 
-V is the version that it speaks in the start-up channel, in its contact, in the tcp stream and in the handshake (ours). It prints
-what the other side answers. Exit code 0 when the other side refused as it should: in its own words, not by silence.
+V is the version that it speaks in the start-up channel, in its contact, in the tcp stream and in the handshake (ours). It
+prints what the other side answers. Exit code 0 when the other side refused as it should: in its own words, not by silence.
 """
 import argparse
 import hashlib

@@ -24,8 +24,8 @@ PYTHON
 
 echo "ping-pong in bursts: whole ones"
 listen pingpong
-timeout 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8,100K --iterations 70 --burst 32 --pause 100 --json >"$work/burst" ||
-    fail "pingpong in bursts"
+timeout 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8,100K --iterations 70 --burst 32 --pause 100 --json \
+    >"$work/burst" || fail "pingpong in bursts"
 python3 - "$work/burst" <<'PYTHON'
 import json, sys
 for result in json.load(open(sys.argv[1]))["results"]:  # 70 messages are three bursts of 32, there and back
@@ -36,7 +36,8 @@ echo "bandwidth: one way, both ways, shared buffers; odd windows and counts"
 listen bandwidth --keep --set connect.patience=200ms recover.patience=200ms
 for options in "--window 64" "--window 1" "--window 3 --bidirectional" "--window 16 --buffers 2"; do
     # shellcheck disable=SC2086 # the options are words
-    timeout 60 "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 --json $options >"$work/bandwidth"
+    timeout 60 "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 \
+        --json $options >"$work/bandwidth"
     python3 - "$work/bandwidth" "$options" <<'PYTHON'
 import json, sys
 result = json.loads(open(sys.argv[1]).read())
@@ -82,7 +83,8 @@ wait "$listener" || status=$?
 [ "$status" = 1 ] || fail "the listener ended with $status"
 
 echo "under run"
-timeout 60 "$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --iterations 10 >"$work/run" || fail "pingpong under run"
+timeout 60 "$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --iterations 10 >"$work/run" ||
+    fail "pingpong under run"
 grep -q '^# bytes' "$work/run" || fail "no table"
 
 echo "under run, with any rank"
@@ -106,7 +108,7 @@ kill "$listener"
 refuses 2 'policy: "robin" is not one of vft|' "$railmux" bandwidth --listen 0 --policy robin
 refuses 2 '"5-" is not a size' "$railmux" pingpong --listen 0 --sizes 5-
 refuses 1 "transports names tpc, which there is not (did you mean \"tcp\"?)" "$railmux" info --transport tpc
-refuses 1 "self: not selected by transports" "$railmux" pingpong --listen 0 --transport '^s*,^t*,^v*,^o*'
+refuses 1 "self: not selected by transports" "$railmux" pingpong --listen 0 --transports '^s*,^t*,^v*,^o*'
 refuses 2 "atomics have 4 or 8 bytes" "$railmux" atomic --listen 0 --sizes 16
 refuses 2 "neither --listen nor --connect" "$railmux" pingpong
 refuses 2 "--bogus" "$railmux" info --bogus

@@ -118,6 +118,16 @@ TEST_CASE("typed reads", "[config]") {
     CHECK_THROWS_AS(config.number("policy"), Error);
     CHECK_THROWS_AS(config.flag("eager.max"), Error);
     CHECK_THROWS_AS(config.text("no.such"), Error);
+    const auto cure_of = [&](const char* name) {
+        try {
+            static_cast<void>(config.number(name));
+            return std::string("no error");
+        } catch (const Error& error) {
+            return error.cure();
+        }
+    };
+    CHECK(cure_of("no.such").find("railmux info --config") != std::string::npos);
+    CHECK(cure_of("policy").find("railmux info --config") != std::string::npos);
 }
 
 TEST_CASE("malformed values name the place, the value and what is allowed", "[config]") {
@@ -148,6 +158,8 @@ TEST_CASE("setting `config` reads the file", "[config]") {
     CHECK(config.number("eager.max") == 4096);
     CHECK(row(config, "config").value == file.path());
     CHECK(row(config, "policy").help.find("(vft|wfq|weighted_round_robin|round_robin|fixed)") != std::string::npos);
+    CHECK(row(config, "eager.max").help.ends_with(" (from 0 to 16K)"));
+    CHECK(row(config, "rails").help.find("from") == std::string::npos);
 }
 
 TEST_CASE("config file errors name file and line", "[config]") {

@@ -50,7 +50,9 @@ ReceiveBuffers::ReceiveBuffers(const Port& port)
       wanted_(port.multi_receive ? multi_wanted : single_wanted),
       most_(wanted_ * growth) {
     if (const auto trouble = post(); !trouble.empty()) {
-        throw Error(ErrorCode::system, "no receive could be posted: " + trouble);
+        throw Error(
+            ErrorCode::system, "no receive could be posted: " + trouble,
+            "see FI_LOG_LEVEL=warn for what libfabric says, or exclude the provider with RAILMUX_OFI_PROVIDERS");
     }
 }
 

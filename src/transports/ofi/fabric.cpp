@@ -35,7 +35,8 @@ Handle<T> made(const std::string& provider, const char* what, Make make) {
 
 Info hints_for(const std::string& provider, const std::string& domain, std::uint64_t caps) {
     Info hints(fi_allocinfo());
-    if (!hints) throw Error(ErrorCode::out_of_memory, "no memory for libfabric");
+    if (!hints)
+        throw Error(ErrorCode::out_of_memory, "no memory for libfabric", "raise the limit of memory (ulimit -v)");
     hints->caps = caps;
     hints->mode = FI_CONTEXT | FI_CONTEXT2;
     hints->ep_attr->type = FI_EP_RDM;
@@ -103,8 +104,10 @@ Port open_port(Info info, std::size_t message_bytes) {
     port.info = std::move(info);
     const std::string provider = port.info->fabric_attr->prov_name;
     if (port.info->ep_attr->max_msg_size < message_bytes) {
-        throw Error(ErrorCode::no_rails, fmt::format("provider {} sends no messages of {} bytes, only of {}", provider,
-                                                     message_bytes, port.info->ep_attr->max_msg_size));
+        throw Error(ErrorCode::no_rails,
+                    fmt::format("provider {} sends no messages of {} bytes, only of {}", provider, message_bytes,
+                                port.info->ep_attr->max_msg_size),
+                    "exclude it with RAILMUX_OFI_PROVIDERS");
     }
     port.multi_receive = (port.info->caps & FI_MULTI_RECV) != 0;
     port.fabric = made<fid_fabric>(provider, "fi_fabric",

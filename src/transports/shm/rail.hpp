@@ -11,11 +11,11 @@
 // The end: the socket hangs up when the other side goes, in whatever way, and its pidfd tells if a child has kept the socket.
 //
 // How others do it: UCX (uct/sm/mm) has one queue for each receiver, on which all senders contend by compare-and-swap, with
-// elements whose ownership bit flips each round, larger frames in descriptors of the sender's, and a byte through a unix socket
-// for who sleeps; Open MPI's vader a linked queue for each receiver, and for busy pairs a box of 4 KiB with lengths and sequence
-// numbers in it. Both take cma for bulk, pulled by the receiver. Here each pair has its ring from the start, because a ring
-// that two share needs no atomic read-modify-write, cannot be damaged by third ones, and is found empty by one look at a line
-// that is in the cache.
+// elements whose ownership bit flips each round, larger frames in descriptors of the sender's, and a byte through a unix
+// socket for who sleeps; Open MPI's vader a linked queue for each receiver, and for busy pairs a box of 4 KiB with lengths and
+// sequence numbers in it. Both take cma for bulk, pulled by the receiver. Here each pair has its ring from the start, because a
+// ring that two share needs no atomic read-modify-write, cannot be damaged by third ones, and is found empty by one look at a
+// line that is in the cache.
 //
 // Threads: one engine at a time, as the contract says.
 // Lifetime: closes and unmaps everything; the other sides see their links hang up.

@@ -1,9 +1,9 @@
 // Waking: how a process that sleeps is woken by one that shares memory with it, and only then.
 //
 // Who is about to sleep says so (Side::sleep), looks at everything once more, and sleeps on an eventfd. Who has written
-// something that the other may wait for looks whether it sleeps, and if so takes the word back and rings the eventfd. No wake-up
-// is lost if both do first the one, then the other, and each sees what the other did first: a store has to be visible before
-// a load that follows it, which no processor gives for nothing.
+// something that the other may wait for looks whether it sleeps, and if so takes the word back and rings the eventfd. No
+// wake-up is lost if both do first the one, then the other, and each sees what the other did first: a store has to be visible
+// before a load that follows it, which no processor gives for nothing.
 //
 //     sleeper                          sender
 //     1. sleep = until_news            1. the slot is full

@@ -147,7 +147,9 @@ std::map<int, RawLink> list_links() {
         if (auto links = ask_for_links(); links) return std::move(*links);
         if (errno != EAGAIN) break;
     }
-    throw Error(ErrorCode::system, std::string("the kernel does not list its interfaces: ") + std::strerror(errno));
+    throw Error(
+        ErrorCode::system, std::string("the kernel does not list its interfaces: ") + std::strerror(errno),
+        "allow netlink sockets where a container's filter forbids them, or do without: RAILMUX_TRANSPORTS=^tcp");
 }
 
 }  // namespace

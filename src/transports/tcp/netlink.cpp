@@ -45,7 +45,9 @@ Netlink::Netlink(unsigned groups) : socket_(::socket(AF_NETLINK, SOCK_RAW | SOCK
     address.nl_family = AF_NETLINK;
     address.nl_groups = groups;
     if (!socket_.valid() || ::bind(socket_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-        throw Error(ErrorCode::system, std::string("the kernel does not tell its interfaces: ") + std::strerror(errno));
+        throw Error(
+            ErrorCode::system, std::string("the kernel does not tell its interfaces: ") + std::strerror(errno),
+            "allow netlink sockets where a container's filter forbids them, or do without: RAILMUX_TRANSPORTS=^tcp");
     }
 }
 

@@ -21,8 +21,8 @@ public:
     explicit Netlink(unsigned groups = 0);
 
     using Handler = std::function<void(const nlmsghdr&)>;
-    /// Sends one request and hands every answer to `handler`. False, with errno, when the kernel answers with an error, and when
-    /// what a dump tells of changed meanwhile (EAGAIN: ask again).
+    /// Sends one request and hands every answer to `handler`. False, with errno, when the kernel answers with an error, and
+    /// when what a dump tells of changed meanwhile (EAGAIN: ask again).
     bool ask(nlmsghdr& request, const Handler& handler);
     /// Hands over what has been announced since; never blocks. False when the kernel had to drop some of it.
     bool news(const Handler& handler);

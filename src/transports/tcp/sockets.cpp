@@ -101,7 +101,8 @@ Listener listen_on(const Endpoint& endpoint, const SocketOptions& options) {
                                 endpoint.at.text()),
                     "widen tcp.ports (RAILMUX_TCP_PORTS), one port for each process of this host, or end who has them");
     }
-    throw Error(ErrorCode::system, fmt::format("cannot listen on {}: {}", endpoint.at.text(), error.message()));
+    throw Error(ErrorCode::system, fmt::format("cannot listen on {}: {}", endpoint.at.text(), error.message()),
+                "choose other ports (RAILMUX_TCP_PORTS), or do without this interface (RAILMUX_TCP_INTERFACES)");
 }
 
 base::Result<base::FileDescriptor> start_connect(const Endpoint& source, const Endpoint& to,

@@ -126,8 +126,8 @@ Pulse Rail::pulse(LinkId id) noexcept {
     if (::getsockopt(link->socket.get(), IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || !has_segment_counts(length)) {
         return {};
     }
-    // Of probes of a closed window a kernel answers one in 500 ms, and the next but one is sent 600 ms after the last answer: only
-    // two without an answer tell something. What carries data is answered each time.
+    // Of probes of a closed window a kernel answers one in 500 ms, and the next but one is sent 600 ms after the last answer:
+    // only two without an answer tell something. What carries data is answered each time.
     return {.known = true,
             .outstanding = info.tcpi_unacked > 0 || info.tcpi_probes > 1,
             .heard = info.tcpi_segs_in,

@@ -116,7 +116,7 @@ void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
 /// A queue pair for the link, and buffers for what comes over it. False, with the cause in the link, where that fails.
 bool Rail::make_queue(Link& link) {
     if (queues_ == queues_max_) {
-        link.cause = fmt::format("the rail has {} links, and no room for more", queues_);
+        link.cause = fmt::format("the rail has {} links, and no room for more; use other rails, too", queues_);
         return false;
     }
     int code = make_room();

@@ -207,7 +207,8 @@ void Rail::rail_down(std::string_view cause) {
     events_.tell({.kind = EventKind::rail_down}, cause);
 }
 
-/// The other side's adapter acknowledges, whatever the process there does. How often it was asked again the device keeps to itself.
+/// The other side's adapter acknowledges, whatever the process there does. How often it was asked again the device keeps to
+/// itself.
 Pulse Rail::pulse(LinkId id) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     const Link* link = links_.find(id);
