@@ -124,11 +124,12 @@ Frame* BulkOut::cut(Transfer& transfer, Share& share, std::uint32_t rail, std::u
         share.piece_offset += pieces[share.piece++].size;
     std::uint64_t skip = share.begin - share.piece_offset;
     std::uint64_t bytes = 0;
+    const auto use = use_for(transfer);
     for (auto at = share.piece; room > 0 && at < pieces.size() && frame->piece_count < Frame::max_pieces; ++at) {
         const auto& piece = pieces[at];
         const auto wanted = std::min<std::uint64_t>(piece.size - skip, room);
         auto part = wanted;
-        const auto region = part > 0 ? transfer.regions.covering(rails_, rail, piece, skip, part) : 0;
+        const auto region = part > 0 ? transfer.regions.covering(use, rail, piece, skip, part) : 0;
         if (part > 0) frame->pieces[frame->piece_count++] = {piece.data + skip, part, region};
         room -= part;
         bytes += part;
@@ -160,6 +161,9 @@ void BulkOut::released(const Frame& frame) {
     Transfer* transfer = of_token(frame.token);
     if (transfer == nullptr) return;
     --transfer->under_way;
+    for (const auto& piece : frame.put()) {
+        transfer->regions.release(use_for(*transfer), frame.registered_with, piece.data);
+    }
     transfer->rails |= std::uint64_t{1} << frame.rail;
     if (transfer->unplanned == 0 && transfer->under_way == 0) end(*transfer, transfer->code);
 }
@@ -188,7 +192,7 @@ void BulkOut::end(Transfer& transfer, ErrorCode code) {
 
 void BulkOut::remove(Transfer& transfer) noexcept {
     auto& flow = *flows_[transfer.source.peer];
-    transfer.regions.drop(rails_);
+    transfer.regions.drop(use_for(transfer));
     --flow.transfers;
     std::erase(flow.ready, transfer.index);
     transfers_.give(transfer);

@@ -11,8 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "messaging/local_regions.hpp"
 #include "messaging/slot_table.hpp"
-#include "messaging/source_regions.hpp"
 #include "messaging/wire.hpp"
 #include "rails/rail_manager.hpp"
 
@@ -38,7 +38,7 @@ public:
         std::uint64_t cookie = 0;  // the owner's
     };
 
-    explicit BulkOut(rails::RailManager& rails) : rails_(rails) {}
+    BulkOut(rails::RailManager& rails, LastingRegions& lasting) : rails_(rails), lasting_(lasting) {}
 
     /// A transfer that waits for the peer to say where to.
     [[nodiscard]] Handle announce(const Source& source);
@@ -91,7 +91,7 @@ private:
         std::vector<Share> shares;
         std::vector<rails::BulkTarget::Key> keys;
         rails::BulkTarget target;
-        SourceRegions regions;
+        LocalRegions regions;
     };
 
     struct Flow {                          // towards one peer
@@ -106,6 +106,9 @@ private:
     [[nodiscard]] rails::Frame* cut(Transfer& transfer, Share& share, std::uint32_t rail, std::uint64_t most);
     void end(Transfer& transfer, ErrorCode code);
     void remove(Transfer& transfer) noexcept;
+    [[nodiscard]] LocalRegions::Use use_for(const Transfer& transfer) noexcept {
+        return {.rails = rails_, .lasting = lasting_, .peer = transfer.source.peer};
+    }
     /// Names the transfer in its frames; never 0.
     [[nodiscard]] static std::uint64_t token_of(const Transfer& transfer) noexcept {
         return (std::uint64_t{transfer.generation} << 32 | transfer.index) + 1;
@@ -113,6 +116,7 @@ private:
     [[nodiscard]] Transfer* of_token(std::uint64_t token) noexcept;
 
     rails::RailManager& rails_;
+    LastingRegions& lasting_;
     SlotTable<Transfer> transfers_;
     std::vector<std::unique_ptr<Flow>> flows_;  // by peer
     std::vector<rails::RailShare> shares_;      // scratch

@@ -23,6 +23,7 @@
 #include "base/log.hpp"
 #include "messaging/bulk_in.hpp"
 #include "messaging/bulk_out.hpp"
+#include "messaging/lasting_regions.hpp"
 #include "messaging/membership.hpp"
 #include "messaging/one_sided_origin.hpp"
 #include "messaging/one_sided_target.hpp"
@@ -187,6 +188,7 @@ private:
     std::unique_ptr<sched::Policy> policy_;
     Operations operations_;
     rails::RailManager rails_;
+    LastingRegions lasting_;
     BulkOut bulk_out_;
     BulkIn bulk_in_;
     Sender sender_;

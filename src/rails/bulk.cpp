@@ -158,7 +158,7 @@ bool RailManager::open_regions(std::uint32_t peer, std::span<std::byte> memory, 
     bool linked = false, open = false;
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         if (!rails_[rail].up && !rails_[rail].traits().comes_back) continue;
-        auto region = rails_[rail].rail->add_region(memory, transports::Access::remote_write);
+        auto region = add_region(peer, rail, memory, transports::Access::remote_write);
         linked = linked || reaches(rail);
         if (region) {
             regions.push_back({rail, region.value()});
@@ -179,16 +179,33 @@ void RailManager::close_regions(std::vector<OpenRegion>& regions) noexcept {
     regions.clear();
 }
 
-std::optional<transports::Region> RailManager::open_source(std::uint32_t rail, std::span<std::byte> memory) {
+/// Counts what is made.
+base::Result<transports::Region> RailManager::add_region(std::uint32_t peer, std::uint32_t rail,
+                                                         std::span<std::byte> memory, transports::Access access) {
+    auto region = rails_[rail].rail->add_region(memory, access);
+    auto* const traffic = peers_[peer].traffic.get();
+    if (region && traffic != nullptr && rails_[rail].traits().pins) {
+        ++traffic[rail].registrations;
+        traffic[rail].registered_bytes += memory.size();
+    }
+    return region;
+}
+
+std::optional<transports::Region> RailManager::open_local(std::uint32_t peer, std::uint32_t rail,
+                                                          std::span<std::byte> memory, transports::Access access) {
     auto& entry = rails_[rail];
-    if (!entry.up || memory.size() < entry.traits().register_from) return std::nullopt;
-    auto region = entry.rail->add_region(memory, transports::Access::local);
+    if (!entry.up) return std::nullopt;
+    auto region = add_region(peer, rail, memory, access);
     if (region) return region.value();
     if (!std::exchange(entry.copies, true)) {
         log_.warning("rail {}: {} bytes cannot be registered, so they are copied, as others may be from now on: {}",
                      entry.traits().name, memory.size(), region.error().what());
     }
     return std::nullopt;
+}
+
+void RailManager::reused_local(std::uint32_t peer, std::uint32_t rail) noexcept {
+    ++peers_[peer].traffic[rail].registrations_reused;
 }
 
 }  // namespace railmux::rails

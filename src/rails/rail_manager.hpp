@@ -151,16 +151,18 @@ public:
     /// be the last in the end. `regions` receives rail and region. False, and nothing is open, if nothing could come now.
     [[nodiscard]] bool open_regions(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions);
     void close_regions(std::vector<OpenRegion>& regions) noexcept;
-    /// Whether bulk over this rail may come from registered memory.
-    [[nodiscard]] bool registers(std::uint32_t rail) noexcept {
-        return rails_[rail].traits().register_from != transports::never_register;
+    [[nodiscard]] const transports::RailTraits& traits(std::uint32_t rail) const noexcept {
+        return rails_[rail].traits();
     }
-    /// Registers memory that bulk over this rail comes from, if that costs less than its being copied, until close_source:
-    /// after the last frame that names it in its pieces is released.
-    [[nodiscard]] std::optional<transports::Region> open_source(std::uint32_t rail, std::span<std::byte> memory);
-    void close_source(std::uint32_t rail, const transports::Region& region) noexcept {
+    /// Registers memory of this process that bulk of the peer over this rail comes from or goes to, until close_local: after
+    /// the last frame that names it in its pieces is released. Nothing where the rail cannot: then it copies.
+    [[nodiscard]] std::optional<transports::Region> open_local(std::uint32_t peer, std::uint32_t rail,
+                                                               std::span<std::byte> memory, transports::Access access);
+    void close_local(std::uint32_t rail, const transports::Region& region) noexcept {
         rails_[rail].rail->drop_region(region);
     }
+    /// One that was open already made another needless.
+    void reused_local(std::uint32_t peer, std::uint32_t rail) noexcept;
     /// Posts what waits in outboxes.
     void flush(base::Nanoseconds now);
 
@@ -310,6 +312,10 @@ private:
     void forget_groups(Conversation& talk, const Link& with) noexcept;
     void review_groups(Conversation& talk, base::Nanoseconds now);
     void add_group(LinkModel& model, const Link& link) const;
+
+    // Regions (bulk.cpp)
+    [[nodiscard]] base::Result<transports::Region> add_region(std::uint32_t peer, std::uint32_t rail,
+                                                              std::span<std::byte> memory, transports::Access access);
 
     // Peers (rail_manager.cpp)
     void join_node();

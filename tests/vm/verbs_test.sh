@@ -4,7 +4,7 @@
 # shellcheck source=tests/vm/lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
-[ -x "$build/src/tools/railmux" ] && [ -x "$build/tests/contract" ] || fail "$build has no railmux or no contract suite"
+[ -x "$build/src/tools/railmux" ] && [ -x "$build/tests/contract" ] && [ -x "$build/tests/job_remapped" ] || fail "$build has no railmux or no contract suite"
 
 # In the machine. Its figures mean nothing, but what they count does.
 cat >"$work/inside" <<'INSIDE'
@@ -39,6 +39,12 @@ copies() {
     grep -q 'copied into registered memory' report
 }
 copies copy || exit 14
+# Memory that is unmapped and mapped anew, registered and taken back, shared with a child: never a registration of old pages.
+for how in register copy auto; do
+    RAILMUX_REPORT=1 RAILMUX_RAILS='verbs:*' RAILMUX_VERBS_BULK=$how timeout 200 "$railmux" run -n 2 --no-prefix \
+        "$build/tests/job_remapped" 2>report || { cat report; exit 17; }
+    [ $how != register ] || grep -q '[1-9][0-9]* times one was there already' report || { cat report; exit 18; }
+done
 copies register && exit 15
 [ $? = 1 ] || exit 16
 INSIDE
