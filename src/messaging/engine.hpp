@@ -125,6 +125,11 @@ private:
     rails::Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                             std::uint64_t most) override;
     std::uint64_t bulk_left(std::uint32_t peer, std::uint8_t remote_rail) override;
+    rails::Frame* next_get(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                           std::uint64_t most) override;
+    void on_got(std::uint32_t peer, const rails::Frame& frame, transports::WorkStatus status) override {
+        bulk_in_.on_got(peer, frame, status, now_);
+    }
     void on_put_denied(std::uint64_t token) override { bulk_out_.denied(token); }
     void on_link_lost(std::uint32_t peer, std::uint32_t rail) override;
     void on_peer_gone(std::uint32_t peer, ErrorCode code) override;

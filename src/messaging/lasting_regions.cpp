@@ -43,7 +43,7 @@ void LastingRegions::remove(std::uint32_t id) noexcept {
 }
 
 /// Regions may overlap, so it need not be the last that begins before; but none that begins too early reaches so far.
-LastingRegions::Known* LastingRegions::find(const std::byte* at) noexcept {
+LastingRegions::Known* LastingRegions::find(const std::byte* at) const noexcept {
     for (auto place = known_.upper_bound(at); place != known_.begin();) {
         --place;
         const auto before = static_cast<std::size_t>(at - place->first);
@@ -51,6 +51,12 @@ LastingRegions::Known* LastingRegions::find(const std::byte* at) noexcept {
         if (before >= longest_) return nullptr;
     }
     return nullptr;
+}
+
+bool LastingRegions::covers(const transports::Segment& piece) const noexcept {
+    const auto* known = find(piece.data);
+    if (known == nullptr) return false;
+    return piece.size <= static_cast<std::size_t>(known->memory.data() + known->memory.size() - piece.data);
 }
 
 std::optional<LastingRegions::Part> LastingRegions::use(std::uint32_t peer, std::uint32_t rail, const std::byte* at) {

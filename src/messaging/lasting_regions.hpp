@@ -44,9 +44,11 @@ public:
     /// The part of registered memory in which `at` lies, for bulk of the peer over this rail. Released once for each call.
     [[nodiscard]] std::optional<Part> use(std::uint32_t peer, std::uint32_t rail, const std::byte* at);
     void release(Known& known) noexcept;
+    /// Whether one of the application's regions has all of this in it.
+    [[nodiscard]] bool covers(const transports::Segment& piece) const noexcept;
 
 private:
-    [[nodiscard]] Known* find(const std::byte* at) noexcept;
+    [[nodiscard]] Known* find(const std::byte* at) const noexcept;
     void close(Known& known) noexcept;
 
     rails::RailManager& rails_;

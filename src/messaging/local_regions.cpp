@@ -16,7 +16,8 @@ std::uint64_t LocalRegions::covering(const Use& use, std::uint32_t rail, const t
         const auto end = std::min<std::uint64_t>(offset / chunk * chunk + chunk, piece.size);
         entry = &add(use, make(use, rail, {at, static_cast<std::size_t>(end - offset)}, end - offset / chunk * chunk));
     }
-    bytes = std::min<std::uint64_t>(bytes, static_cast<std::uint64_t>(entry->memory.data() + entry->memory.size() - at));
+    bytes =
+        std::min<std::uint64_t>(bytes, static_cast<std::uint64_t>(entry->memory.data() + entry->memory.size() - at));
     ++entry->named;
     return entry->region.local;
 }
@@ -46,10 +47,8 @@ LocalRegions::Entry LocalRegions::make(const Use& use, std::uint32_t rail, std::
     }
     if (whole < use.rails.traits(rail).register_from) return {.rail = rail, .memory = memory};
     const auto region = use.rails.open_local(use.peer, rail, memory, use.access);
-    return {.rail = rail,
-            .memory = memory,
-            .open = region.has_value(),
-            .region = region.value_or(transports::Region{})};
+    return {
+        .rail = rail, .memory = memory, .open = region.has_value(), .region = region.value_or(transports::Region{})};
 }
 
 LocalRegions::Entry& LocalRegions::add(const Use& use, const Entry& entry) {

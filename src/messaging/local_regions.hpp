@@ -46,7 +46,8 @@ private:
     };
 
     [[nodiscard]] Entry* find(std::uint32_t rail, const std::byte* at) noexcept;
-    [[nodiscard]] Entry make(const Use& use, std::uint32_t rail, std::span<std::byte> memory, std::uint64_t whole) const;
+    [[nodiscard]] Entry make(const Use& use, std::uint32_t rail, std::span<std::byte> memory,
+                             std::uint64_t whole) const;
     Entry& add(const Use& use, const Entry& entry);
     static void close(const Use& use, const Entry& entry) noexcept;
 

@@ -1,4 +1,4 @@
-// RailManager: bulk: where it may be put, and which rail carries how much of it.
+// RailManager: bulk: where it may be put, or got from, and which rail carries how much of it.
 #include "rails/rail_manager.hpp"
 
 namespace railmux::rails {
@@ -117,6 +117,90 @@ void RailManager::drop_claims(Conversation& talk) noexcept {
     }
 }
 
+// --- Getting ---------------------------------------------------------------------------------------------------------
+
+void RailManager::open_source(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions) {
+    regions.clear();
+    const auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr) return;
+    for (const auto slot : talk->links) {
+        const auto rail = links_.at(slot).rail;
+        const bool open = std::ranges::any_of(regions, [&](const auto& region) { return region.rail == rail; });
+        if (open || !rails_[rail].traits().get) continue;
+        if (auto region = add_region(peer, rail, memory, transports::Access::remote_read)) {
+            regions.push_back({rail, region.value()});
+        }
+    }
+}
+
+bool RailManager::can_get(std::uint32_t peer, const BulkTarget& source, std::uint32_t rail) {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && std::ranges::any_of(talk->links, [&](auto slot) {
+               return (rail == every_rail || links_.at(slot).rail == rail) && gets_from(slot, source);
+           });
+}
+
+bool RailManager::getting_saves(std::uint32_t peer) {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && std::ranges::any_of(talk->links, [&](auto slot) {
+               const auto& traits = rails_[links_.at(slot).rail].traits();
+               return traits.get && traits.reuses_regions;
+           });
+}
+
+bool RailManager::gets_from(std::uint32_t slot, const BulkTarget& source) {
+    const Link& link = links_.at(slot);
+    return rails_[link.rail].traits().get && source.find(link.remote_rail) != nullptr;
+}
+
+bool RailManager::reaches(std::uint32_t peer, const BulkTarget& target) {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && std::ranges::any_of(talk->links, [&](auto slot) {
+               const auto* key = target.find(links_.at(slot).remote_rail);
+               return key != nullptr && !key->reserve;
+           });
+}
+
+std::uint64_t RailManager::plan_gets(std::uint32_t peer, const BulkTarget& source, std::uint64_t bytes,
+                                     base::Nanoseconds now) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr || talk->links.empty()) return 0;
+    refresh(*talk, now);
+    bulk_shares_.assign(talk->links.size(), 0);
+    policy_.split(talk->candidates, bytes, now, bulk_shares_);
+    std::uint64_t got = 0, rest = 0;
+    for (std::size_t i = 0; i < talk->links.size(); ++i) {
+        (gets_from(talk->links[i], source) ? got : rest) += bulk_shares_[i];
+    }
+    if (rest < smallest_share && got > 0) return bytes;
+    return got < smallest_share ? 0 : got;
+}
+
+void RailManager::offer_gets(std::uint32_t peer, base::Nanoseconds now) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr) return;
+    for (std::size_t i = 0; i < talk->links.size(); ++i) feed_gets(links_.at(talk->links[i]), now);
+}
+
+/// Whichever link has room takes the next piece, so all that get are over at about the same time.
+void RailManager::feed_gets(Link& link, base::Nanoseconds now) {
+    if (!rails_[link.rail].traits().get) return;
+    while (link.gets < bulk_per_link) {
+        Frame* frame = upper_.next_get(link.peer, link.rail, link.remote_rail, options_.fragment);
+        if (frame == nullptr) return;
+        ++link.gets;
+        line_up(link, frame, now);
+    }
+}
+
+void RailManager::end_get(Link& link, Frame& frame, transports::WorkStatus status) {
+    --link.gets;
+    if (status == transports::WorkStatus::ok) peers_[link.peer].traffic[link.rail].received_bytes += frame.payload;
+    upper_.on_got(link.peer, frame, status);
+    pool_.give(&frame);
+    if (status == transports::WorkStatus::ok && link.state == LinkState::live) feed_gets(link, now_);
+}
+
 // --- Planning beforehand ---------------------------------------------------------------------------------------------
 
 void RailManager::plan_bulk(std::uint32_t peer, const BulkTarget& target, std::uint64_t bytes, base::Nanoseconds now,
@@ -128,7 +212,8 @@ void RailManager::plan_bulk(std::uint32_t peer, const BulkTarget& target, std::u
     refresh(*talk, now);
     for (std::size_t i = 0; i < talk->links.size(); ++i) {
         const Link& link = links_.at(talk->links[i]);
-        if (target.key_for(link.remote_rail) == nullptr) continue;
+        const auto* key = target.find(link.remote_rail);
+        if (key == nullptr || key->reserve) continue;
         bulk_candidates_.push_back(talk->candidates[i]);
     }
     if (bulk_candidates_.empty()) return;

@@ -106,14 +106,14 @@ constexpr std::uint64_t from = 20'000;
 
 /// Two hosts whose rails register: the frame's put and the frame itself share a cookie, so only the put's regions count.
 struct World {
-    explicit World(const test::FaultyTransport::Plans& plans = {}) : hosts(1, plans) {
+    explicit World(const test::FaultyTransport::Plans& plans = {}, std::string_view scheme = "auto") : hosts(1, plans) {
         for (const char* device : {"eth0", "eth1"}) {
             const auto timing = test::sim::simple_timing(2000, 300, 300, 400, 1.0);
             for (const char* host : {"a", "b"})
                 hosts.fabric.add_rail(host,
                                       {.device = device, .network = std::string("net-") + device, .timing = timing});
         }
-        hosts.settings = {{"probe", "off"}};
+        hosts.settings = {{"probe", "off"}, {"bulk.scheme", std::string(scheme)}};
         hosts.around = [this](std::unique_ptr<transports::Rail> rail) {
             return std::make_unique<RegisteringRail>(std::move(rail), from,
                                                      *seen.emplace_back(std::make_unique<Registrations>()));
@@ -129,6 +129,10 @@ struct World {
         std::uint64_t sum = 0;
         for (const auto& traffic : a->traffic()) sum += traffic.registrations_reused;
         return sum;
+    }
+    /// Bytes that were got from a.
+    [[nodiscard]] std::uint64_t got() const {
+        return hosts.fabric.counters("a/eth0").get_bytes + hosts.fabric.counters("a/eth1").get_bytes;
     }
     [[nodiscard]] std::uint64_t copied() const {
         std::uint64_t sum = 0;
@@ -317,6 +321,44 @@ TEST_CASE("a rail that goes down and comes back finds registered memory as it wa
     CHECK(world.made() <= 4);
     region.reset();
     world.check();
+}
+
+TEST_CASE(
+    "a message goes the way that needs fewer registrations: read where only the receiver's memory stays registered") {
+    for (const bool sender : {false, true}) {
+        for (const bool receiver : {false, true}) {
+            INFO("registered by the application: " << sender << " " << receiver);
+            World world;
+            auto data = test::pattern(1 << 20);
+            std::vector<std::byte> got(data.size());
+            std::optional<MemoryRegion> source, place;
+            if (sender) source.emplace(world.a->register_memory(data, Rights::read));
+            if (receiver) place.emplace(world.b->register_memory(got, Rights::write));
+            const ConstBuffer out(data);
+            world.send({&out, 1}, got);  // then the sender knows
+            const auto before = world.got();
+            data[5] ^= std::byte{1};
+            world.send({&out, 1}, got);
+            CHECK((got == data));
+            CHECK((world.got() > before) == (receiver && !sender));
+            source.reset();
+            place.reset();
+            world.check();
+        }
+    }
+}
+
+TEST_CASE("what is read goes straight to its place, registered while it comes") {
+    for (int step = 1; step < 250; step += 3) {
+        World world({{"b/eth1", transports::FaultPlan::parse("kill_link@" + std::to_string(step))}}, "read");
+        const auto data = test::pattern(9 << 20);
+        std::vector<std::byte> got(data.size());
+        const ConstBuffer out(data);
+        world.send({&out, 1}, got);
+        CHECK((got == data));
+        for (const auto& rail : world.seen) CHECK(rail->most_open <= 3 * messaging::LastingRegions::chunk);
+        world.check();
+    }
 }
 
 }  // namespace railmux

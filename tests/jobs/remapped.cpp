@@ -56,7 +56,8 @@ void fill(std::span<std::uint64_t> words, std::uint64_t round) {
 
 void check(std::span<const std::uint64_t> words, std::uint64_t round) {
     for (std::size_t i = 0; i < words.size(); ++i) {
-        if (words[i] != word(round, i)) fail("round " + std::to_string(round) + ", word " + std::to_string(i) + " is wrong");
+        if (words[i] != word(round, i))
+            fail("round " + std::to_string(round) + ", word " + std::to_string(i) + " is wrong");
     }
 }
 
@@ -92,7 +93,7 @@ void change(railmux::Context& context, Place& place, std::optional<railmux::Memo
     switch (round % 8) {
         case 1: place.renew(); break;  // other pages than the last message's
         case 2: region.emplace(context.register_memory(place.memory(), railmux::Rights::read_write)); break;
-        case 3: break;                // once more, from and to what stays registered
+        case 3: break;                   // once more, from and to what stays registered
         case 4: child.emplace(); break;  // whoever writes to a page next must not get another one
         case 5: child.reset(); break;
         case 6:
