@@ -22,7 +22,9 @@ struct Registrations {
     std::size_t most_open = 0;  // bytes, at a time
     std::size_t bytes_open = 0;
     std::uint64_t wrong = 0;
-    std::uint64_t refuse_from = ~std::uint64_t{0};  // registrations from this one on fail
+    std::vector<std::uint64_t> gets;                 // cookies of those outstanding
+    std::uint64_t gets_allowed = ~std::uint64_t{0};  // those beyond are answered as denied
+    std::uint64_t refuse_from = ~std::uint64_t{0};   // registrations from this one on fail
 };
 
 class RegisteringRail final : public transports::Rail {
@@ -69,14 +71,19 @@ public:
     [[nodiscard]] std::size_t post(std::span<const transports::Work> works) noexcept override {
         const auto taken = rail_->post(works);
         for (const auto& work : works.first(taken)) {
+            if (work.op == transports::Op::get) seen_.gets.push_back(work.cookie);
             for (const auto& segment : work.segments) note(work, segment);
         }
         return taken;
     }
     [[nodiscard]] std::size_t poll(std::span<transports::Event> events) noexcept override {
         const auto count = rail_->poll(events);
-        for (const auto& event : events.first(count)) {
+        for (auto& event : events.first(count)) {
             if (event.kind != transports::EventKind::done) continue;
+            if (std::erase(seen_.gets, event.cookie) > 0 && seen_.gets_allowed-- == 0) {
+                seen_.gets_allowed = 0;
+                event.status = transports::WorkStatus::access_denied;
+            }
             for (const auto region : seen_.works[event.cookie]) --seen_.open[region].named;
             seen_.works.erase(event.cookie);
         }
@@ -357,6 +364,19 @@ TEST_CASE("what is read goes straight to its place, registered while it comes") 
         world.send({&out, 1}, got);
         CHECK((got == data));
         for (const auto& rail : world.seen) CHECK(rail->most_open <= 3 * messaging::LastingRegions::chunk);
+        world.check();
+    }
+}
+
+TEST_CASE("what may not be read any more is written") {
+    for (std::uint64_t allowed = 0; allowed < 12; ++allowed) {
+        World world({}, "read");
+        for (const auto& rail : world.seen) rail->gets_allowed = allowed;
+        const auto data = test::pattern(5 << 20);
+        std::vector<std::byte> got(data.size());
+        const ConstBuffer out(data);
+        world.send({&out, 1}, got);
+        CHECK((got == data));
         world.check();
     }
 }
