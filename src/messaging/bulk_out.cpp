@@ -110,7 +110,6 @@ void BulkOut::put(Transfer& transfer, std::uint64_t offset, std::uint64_t bytes,
 
 void BulkOut::plan(Transfer& transfer, std::uint64_t offset, std::uint64_t bytes, base::Nanoseconds now) {
     const auto add = [&](std::uint32_t rail, std::uint64_t some) {
-        // Of those that are cut to the end nothing is left to know.
         transfer.shares.push_back({.rail = rail, .begin = offset, .end = offset + some});
         offset += some;
         bytes -= some;

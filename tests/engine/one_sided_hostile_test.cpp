@@ -123,6 +123,9 @@ private:
             case 3:
                 write_cts(body.data(), {handle(), handle(), number(), number(), number()}, keys);
                 return cut(FrameType::cts, CtsBody::size + keys.size() * bulk_key_size);
+            case 4:
+                write_fin_ack(body.data(), {handle(), number(), number()});
+                return cut(FrameType::fin_ack, FinAckBody::size);
             default: break;
         }
         switch (random_() % 5) {
