@@ -29,9 +29,10 @@ void LastingRegions::add(std::uint32_t id, std::span<std::byte> memory) {
     known_.emplace(memory.data(), std::move(known));
 }
 
-void LastingRegions::remove(std::uint32_t id) noexcept {
-    const auto place = std::ranges::find(known_, id, [](const auto& entry) { return entry.second->id; });
-    if (place == known_.end()) return;
+void LastingRegions::remove(std::uint32_t id, std::span<std::byte> memory) noexcept {
+    const auto [first, last] = known_.equal_range(memory.data());
+    const auto place = std::find_if(first, last, [&](const auto& entry) { return entry.second->id == id; });
+    if (place == last) return;
     auto known = std::move(place->second);
     known_.erase(place);
     known->removed = true;

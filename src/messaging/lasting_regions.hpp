@@ -33,7 +33,7 @@ public:
     /// The application's region `id` is this memory, which may be that of others, too.
     void add(std::uint32_t id, std::span<std::byte> memory);
     /// It is no more. From now on nothing is found in it; what is in use stays registered until it is released.
-    void remove(std::uint32_t id) noexcept;
+    void remove(std::uint32_t id, std::span<std::byte> memory) noexcept;
 
     struct Known;
     struct Part {

@@ -34,7 +34,7 @@ std::uint64_t Engine::region_notified(std::uint32_t region) {
 
 void Engine::withdraw(std::uint32_t region) noexcept {
     const Lock lock(*this);
-    lasting_.remove(region);
+    lasting_.remove(region, target_.memory(region));
     target_.withdraw(region);
     const auto unread = [&] { return target_.readers(region).empty(); };
     const auto patience = static_cast<base::Nanoseconds>(config_.number("close.timeout"));
