@@ -43,6 +43,11 @@ struct RailTraffic {
     std::uint64_t links_lost = 0;
     /// Bytes of large messages that were copied into memory that the rail's device knows (RDMA, libfabric).
     std::uint64_t copied_bytes = 0;
+    /// Registrations of memory with an RDMA device, for large messages from and to this peer ...
+    std::uint64_t registrations = 0;
+    std::uint64_t registered_bytes = 0;
+    /// ... and how often one that was there already, of memory registered by the application, made another needless.
+    std::uint64_t registrations_reused = 0;
 
     // Predictions against what happened, of a sample: every sixteenth frame, where it was the newest one that an
     // acknowledgement told of, because others may have arrived at any time before it.

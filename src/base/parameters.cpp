@@ -50,6 +50,9 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"eager.window", bytes, "B", "1M", "eager bytes a peer may send ahead of its receiver", "", 4 * kib, gib},
     {"fragment.size", bytes, "B", "256K", "largest piece in which a large message is spread over rails",
         "", 4 * kib, mib},
+    {"bulk.scheme", choice, "", "auto",
+        "large messages where a rail can both write and read remote memory: written, read, or the cheaper one",
+        "auto|write|read"},
     {"ack.delay", duration, "us", "100us", "how long an acknowledgement waits for data to ride on", "", 0, second},
 
     {"connect.timeout", duration, "s", "2s", "limit for connecting one pair of rails", "", millisecond, day_ns},

@@ -18,9 +18,13 @@ BulkOut::Transfer& BulkOut::begin(const Source& source) {
     transfer.cleared = transfer.denied = false;
     transfer.code = ErrorCode::ok;
     transfer.source = source;
+    transfer.wanted = transfer.granted = transfer.got = 0;
     transfer.under_way = 0;
+    transfer.unplanned = 0;
     transfer.rails = 0;
     transfer.shares.clear();
+    transfer.keys.clear();
+    transfer.target.keys = {};
     return transfer;
 }
 
@@ -33,54 +37,99 @@ bool BulkOut::forget(Handle handle) noexcept {
     return true;
 }
 
+Handle BulkOut::offer(const Source& source) {
+    Transfer& transfer = begin(source);
+    const auto& piece = source.pieces.front();
+    rails_.open_source(source.peer, {piece.data, piece.size}, transfer.offered);
+    keys_.clear();
+    for (const auto& open : transfer.offered) {
+        keys_.push_back({.rail = static_cast<std::uint8_t>(open.rail), .key = open.region.key});
+    }
+    return handle_of(transfer);
+}
+
+/// Whether the peer may have so many more of the bytes that it says it wants in all.
+bool BulkOut::wants(Transfer& transfer, std::uint64_t wanted, std::uint64_t more) noexcept {
+    if (!std::exchange(transfer.cleared, true)) transfer.wanted = wanted;
+    return wanted == transfer.wanted && wanted <= transfer.source.bytes &&
+           more <= wanted - transfer.granted - transfer.got;
+}
+
 bool BulkOut::on_cts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
     const auto cts = parse_cts(body, keys_);
     if (!cts) return false;
     Transfer* transfer = transfers_.find(cts->sender);
-    if (transfer == nullptr || transfer->cleared || transfer->source.peer != peer ||
-        cts->bytes > transfer->source.bytes) {
-        return false;
-    }
-    clear(*transfer, cts->receiver, cts->bytes, keys_, now);
+    if (transfer == nullptr || transfer->source.peer != peer) return false;
+    const bool again = transfer->cleared;
+    if (!wants(*transfer, cts->wanted, cts->bytes)) return false;
+    // Only of what it may get it may ask for parts.
+    if (transfer->offered.empty() ? again || cts->bytes != cts->wanted : again && cts->bytes == 0) return false;
+    flows_[peer]->would_get = cts->would_get;
+    transfer->receiver = cts->receiver;
+    if (cts->bytes > 0) put(*transfer, cts->offset, cts->bytes, keys_, now);
+    end_if_over(*transfer);
+    return true;
+}
+
+bool BulkOut::on_fin_ack(std::uint32_t peer, std::span<const std::byte> body) {
+    const auto fin = parse_fin_ack(body);
+    if (!fin) return false;
+    Transfer* transfer = transfers_.find(fin->sender);
+    if (transfer == nullptr || transfer->source.peer != peer || transfer->offered.empty()) return false;
+    if (!wants(*transfer, fin->wanted, fin->bytes)) return false;
+    transfer->got += fin->bytes;
+    for (const auto& open : transfer->offered) transfer->rails |= std::uint64_t{1} << open.rail;
+    end_if_over(*transfer);
     return true;
 }
 
 void BulkOut::send(const Source& source, Handle receiver, std::vector<rails::BulkTarget::Key>& keys,
                    base::Nanoseconds now) {
-    clear(begin(source), receiver, source.bytes, keys, now);
+    Transfer& transfer = begin(source);
+    transfer.receiver = receiver;
+    if (wants(transfer, source.bytes, source.bytes) && source.bytes > 0) put(transfer, 0, source.bytes, keys, now);
+    end_if_over(transfer);
 }
 
-void BulkOut::clear(Transfer& transfer, Handle receiver, std::uint64_t bytes, std::vector<rails::BulkTarget::Key>& keys,
-                    base::Nanoseconds now) {
-    transfer.cleared = true;
-    transfer.receiver = receiver;
-    transfer.wanted = bytes;
-    transfer.unplanned = bytes;
-    if (transfer.wanted == 0) {
-        end(transfer, ErrorCode::ok);
-        return;
-    }
+void BulkOut::put(Transfer& transfer, std::uint64_t offset, std::uint64_t bytes,
+                  std::vector<rails::BulkTarget::Key>& keys, base::Nanoseconds now) {
     const auto peer = transfer.source.peer;
-    std::swap(transfer.keys, keys);
-    transfer.target.keys = transfer.keys;
-    plan(transfer, now);
-    flows_[peer]->ready.push_back(transfer.index);
-    rails_.note_bulk(peer, token_of(transfer), transfer.wanted, now);
+    transfer.granted += bytes;
+    if (transfer.keys.empty()) {  // those of later grants are the same, or else frames in outboxes would lose theirs
+        std::swap(transfer.keys, keys);
+        transfer.target.keys = transfer.keys;
+    }
+    use_reserves(transfer);
+    plan(transfer, offset, bytes, now);
+    auto& ready = flows_[peer]->ready;
+    if (transfer.unplanned == 0) ready.push_back(transfer.index);
+    transfer.unplanned += bytes;
+    rails_.note_bulk(peer, token_of(transfer), bytes, now);
     rails_.offer_bulk(peer, now);
 }
 
-void BulkOut::plan(Transfer& transfer, base::Nanoseconds now) {
-    if (rails_.replans()) {
-        transfer.shares.push_back({.rail = any_rail, .begin = 0, .end = transfer.wanted});
-        return;
+void BulkOut::plan(Transfer& transfer, std::uint64_t offset, std::uint64_t bytes, base::Nanoseconds now) {
+    const auto add = [&](std::uint32_t rail, std::uint64_t some) {
+        transfer.shares.push_back({.rail = rail, .begin = offset, .end = offset + some});
+        offset += some;
+        bytes -= some;
+    };
+    if (!rails_.replans()) {
+        rails_.plan_bulk(transfer.source.peer, transfer.target, bytes, now, shares_);
+        for (const auto& share : shares_) add(share.rail, share.bytes);
     }
-    rails_.plan_bulk(transfer.source.peer, transfer.target, transfer.wanted, now, shares_);
-    std::uint64_t at = 0;
-    for (const auto& share : shares_) {
-        transfer.shares.push_back({.rail = share.rail, .begin = at, .end = at + share.bytes});
-        at += share.bytes;
-    }
-    if (transfer.shares.empty()) transfer.shares.push_back({.rail = any_rail, .begin = 0, .end = transfer.wanted});
+    if (bytes > 0) add(any_rail, bytes);
+}
+
+bool BulkOut::takes(const Transfer& transfer, std::uint8_t remote_rail) noexcept {
+    const auto* key = transfer.target.find(remote_rail);
+    return key != nullptr && !key->reserve;
+}
+
+/// If no link is left that the other keys are for.
+void BulkOut::use_reserves(Transfer& transfer) noexcept {
+    if (rails_.reaches(transfer.source.peer, transfer.target)) return;
+    for (auto& key : transfer.keys) key.reserve = false;
 }
 
 // --- Under way -------------------------------------------------------------------------------------------------------
@@ -90,7 +139,7 @@ std::uint64_t BulkOut::left(std::uint32_t peer, std::uint8_t remote_rail) noexce
     std::uint64_t left = 0;
     for (const auto index : flows_[peer]->ready) {
         const Transfer& transfer = transfers_.at(index);
-        if (transfer.target.key_for(remote_rail) != nullptr) left += transfer.unplanned;
+        if (takes(transfer, remote_rail)) left += transfer.unplanned;
     }
     return left;
 }
@@ -100,7 +149,7 @@ Frame* BulkOut::next(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote
     auto& ready = flows_[peer]->ready;
     for (auto place = ready.begin(); place != ready.end(); ++place) {
         Transfer& transfer = transfers_.at(*place);
-        if (transfer.target.key_for(remote_rail) == nullptr) continue;
+        if (!takes(transfer, remote_rail)) continue;
         for (auto& share : transfer.shares) {
             if (share.begin == share.end || (share.rail != rail && share.rail != any_rail)) continue;
             Frame* frame = cut(transfer, share, rail, most);
@@ -124,11 +173,12 @@ Frame* BulkOut::cut(Transfer& transfer, Share& share, std::uint32_t rail, std::u
         share.piece_offset += pieces[share.piece++].size;
     std::uint64_t skip = share.begin - share.piece_offset;
     std::uint64_t bytes = 0;
+    const auto use = use_for(transfer);
     for (auto at = share.piece; room > 0 && at < pieces.size() && frame->piece_count < Frame::max_pieces; ++at) {
         const auto& piece = pieces[at];
         const auto wanted = std::min<std::uint64_t>(piece.size - skip, room);
         auto part = wanted;
-        const auto region = part > 0 ? transfer.regions.covering(rails_, rail, piece, skip, part) : 0;
+        const auto region = part > 0 ? transfer.regions.covering(use, rail, piece, skip, part) : 0;
         if (part > 0) frame->pieces[frame->piece_count++] = {piece.data + skip, part, region};
         room -= part;
         bytes += part;
@@ -160,8 +210,11 @@ void BulkOut::released(const Frame& frame) {
     Transfer* transfer = of_token(frame.token);
     if (transfer == nullptr) return;
     --transfer->under_way;
+    for (const auto& piece : frame.put()) {
+        transfer->regions.release(use_for(*transfer), frame.registered_with, piece.data);
+    }
     transfer->rails |= std::uint64_t{1} << frame.rail;
-    if (transfer->unplanned == 0 && transfer->under_way == 0) end(*transfer, transfer->code);
+    end_if_over(*transfer);
 }
 
 void BulkOut::denied(std::uint64_t token) noexcept {
@@ -171,13 +224,22 @@ void BulkOut::denied(std::uint64_t token) noexcept {
 void BulkOut::link_lost(std::uint32_t peer, std::uint32_t rail) noexcept {
     if (!busy(peer)) return;
     for (const auto index : flows_[peer]->ready) {
-        for (auto& share : transfers_.at(index).shares) {
+        Transfer& transfer = transfers_.at(index);
+        for (auto& share : transfer.shares) {
             if (share.rail == rail) share.rail = any_rail;
         }
+        use_reserves(transfer);
     }
 }
 
 // --- The end ---------------------------------------------------------------------------------------------------------
+
+/// All that the peer wants is in place, or has been got; or the peer is gone, and no rail reads it any more.
+void BulkOut::end_if_over(Transfer& transfer) {
+    if (transfer.unplanned > 0 || transfer.under_way > 0) return;
+    const bool all = transfer.granted + transfer.got == transfer.wanted;
+    if (all || transfer.code != ErrorCode::ok) end(transfer, transfer.code);
+}
 
 void BulkOut::end(Transfer& transfer, ErrorCode code) {
     const auto source = transfer.source;
@@ -188,7 +250,8 @@ void BulkOut::end(Transfer& transfer, ErrorCode code) {
 
 void BulkOut::remove(Transfer& transfer) noexcept {
     auto& flow = *flows_[transfer.source.peer];
-    transfer.regions.drop(rails_);
+    transfer.regions.drop(use_for(transfer));
+    rails_.close_regions(transfer.offered);  // from here on nobody reads it
     --flow.transfers;
     std::erase(flow.ready, transfer.index);
     transfers_.give(transfer);

@@ -58,10 +58,16 @@ Origin::Options origin_options(const Config& config) {
     return options;
 }
 
+Scheme scheme_of(const Config& config) {
+    const auto name = config.text("bulk.scheme");
+    return name == "write" ? Scheme::write : name == "read" ? Scheme::read : Scheme::automatic;
+}
+
 Sender::Options sender_options(const Config& config) {
     Sender::Options options;
     options.eager_max = config.number("eager.max");
     options.eager_window = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit);
+    options.scheme = scheme_of(config);
     return options;
 }
 
@@ -90,9 +96,10 @@ Engine::Engine(const Config& config, Parts parts)
                 {base::Selector::parse(config.text("transports")), base::Selector::parse(config.text("rails"))}, log_),
       policy_(sched::make_policy(config.text("policy"), rail_set_.capacity())),
       rails_(manager_options(config, membership_, clock_), rail_set_, *policy_, *this, log_),
-      bulk_out_(rails_),
-      bulk_in_(rails_),
-      sender_(sender_options(config), operations_, rails_, bulk_out_),
+      lasting_(rails_),
+      bulk_out_(rails_, lasting_),
+      bulk_in_(rails_, lasting_, scheme_of(config)),
+      sender_(sender_options(config), operations_, rails_, bulk_out_, lasting_),
       receiver_(operations_, rails_, bulk_in_),
       origin_(origin_options(config), operations_, rails_, bulk_out_, bulk_in_),
       target_(operations_, rails_, bulk_out_, bulk_in_),
@@ -265,6 +272,7 @@ bool Engine::on_frame(std::uint32_t peer, const rails::FrameHeader& header, std:
         case rails::FrameType::eager: return receiver_.on_eager(peer, body, now_);
         case rails::FrameType::rts: return receiver_.on_rts(peer, body, now_);
         case rails::FrameType::cts: return bulk_out_.on_cts(peer, body, now_);
+        case rails::FrameType::fin_ack: return bulk_out_.on_fin_ack(peer, body);
         case rails::FrameType::fin:
             if (!bulk_in_.on_fin(peer, header, body)) return false;
             origin_.resume(peer, now_);  // a get that ends makes room for others
@@ -285,6 +293,7 @@ void Engine::on_released(std::uint32_t, const rails::Frame& frame) { bulk_out_.r
 void Engine::on_sendable(std::uint32_t peer) {
     sender_.resume(peer, now_);
     origin_.resume(peer, now_);
+    bulk_in_.resume(peer, now_);
 }
 
 rails::Frame* Engine::next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, std::uint64_t most) {
@@ -299,7 +308,12 @@ bool Engine::busy(std::uint32_t peer) const noexcept {
     return sender_.busy(peer) || bulk_out_.busy(peer) || origin_.busy(peer);
 }
 
+rails::Frame* Engine::next_get(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, std::uint64_t most) {
+    return bulk_in_.next_get(peer, rail, remote_rail, most);
+}
+
 void Engine::on_link_lost(std::uint32_t peer, std::uint32_t rail) {
+    bulk_in_.resume(peer, now_);
     if (!busy(peer)) return;
     bulk_out_.link_lost(peer, rail);
     if (rails_.connected(peer)) {

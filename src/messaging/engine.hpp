@@ -23,6 +23,7 @@
 #include "base/log.hpp"
 #include "messaging/bulk_in.hpp"
 #include "messaging/bulk_out.hpp"
+#include "messaging/lasting_regions.hpp"
 #include "messaging/membership.hpp"
 #include "messaging/one_sided_origin.hpp"
 #include "messaging/one_sided_target.hpp"
@@ -133,6 +134,11 @@ private:
     rails::Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                             std::uint64_t most) override;
     std::uint64_t bulk_left(std::uint32_t peer, std::uint8_t remote_rail) override;
+    rails::Frame* next_get(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                           std::uint64_t most) override;
+    void on_got(std::uint32_t peer, const rails::Frame& frame, transports::WorkStatus status) override {
+        bulk_in_.on_got(peer, frame, status, now_);
+    }
     void on_put_denied(std::uint64_t token) override { bulk_out_.denied(token); }
     void on_link_lost(std::uint32_t peer, std::uint32_t rail) override;
     void on_peer_gone(std::uint32_t peer, ErrorCode code) override;
@@ -219,6 +225,7 @@ private:
     std::unique_ptr<sched::Policy> policy_;
     Operations operations_;
     rails::RailManager rails_;
+    LastingRegions lasting_;
     BulkOut bulk_out_;
     BulkIn bulk_in_;
     Sender sender_;

@@ -12,7 +12,9 @@ MemoryRegion Engine::register_memory(std::span<std::byte> memory, Rights rights)
     if (rights != Rights::read && rights != Rights::write && rights != Rights::read_write) {
         throw Error(ErrorCode::invalid_argument, "register_memory with unknown rights", "use a value of Rights");
     }
-    return {*this, target_.add(memory, rights)};
+    const auto region = target_.add(memory, rights);
+    lasting_.add(region, memory);
+    return {*this, region};
 }
 
 RemoteKey Engine::region_key(std::uint32_t region) {
@@ -32,6 +34,7 @@ std::uint64_t Engine::region_notified(std::uint32_t region) {
 
 void Engine::withdraw(std::uint32_t region) noexcept {
     const Lock lock(*this);
+    lasting_.remove(region, target_.memory(region));
     target_.withdraw(region);
     const auto unread = [&] { return target_.readers(region).empty(); };
     const auto patience = static_cast<base::Nanoseconds>(config_.number("close.timeout"));

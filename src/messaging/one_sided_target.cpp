@@ -204,7 +204,7 @@ bool Target::on_put_request(std::uint32_t peer, std::span<const std::byte> body,
         {.peer = peer, .pieces = {&serving.part, 1}, .bytes = put->bytes, .owner = this, .cookie = serving.index});
     if (opened) {
         serving.bulk = *opened;
-        in_.answer(peer, put->sender, opened, put->bytes, now);
+        in_.answer(peer, put->sender, *opened, put->bytes, now);
     } else {
         servings_.give(serving);
         tell(peer, {put->head.origin, ErrorCode::out_of_memory});

@@ -55,7 +55,7 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
         operations_.finish(operation,
                            {.code = message.orphan, .peer = status.peer, .tag = status.tag, .message = status.message});
     } else if (message.left_behind) {
-        answer_rts(operation, status, message.sender, now);
+        answer_rts(operation, status, {message.sender, message.offered}, now);
     } else {
         const auto bytes = static_cast<std::size_t>(message.bytes);
         deliver(operation, status,
@@ -67,8 +67,7 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
 
 void Receiver::drop(Arrived& message, base::Nanoseconds now) {
     give_credit(message, now);
-    if (message.left_behind && message.orphan == ErrorCode::ok)
-        bulk_.answer(message.peer, message.sender, std::nullopt, 0, now);
+    if (message.left_behind && message.orphan == ErrorCode::ok) bulk_.refuse(message.peer, message.sender, now);
     free(message);
 }
 
@@ -121,13 +120,13 @@ bool Receiver::on_eager(std::uint32_t peer, std::span<const std::byte> body, bas
 }
 
 bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
-    const auto rts = parse_rts(body);
+    const auto rts = parse_rts(body, keys_);
     if (!rts) return false;
     if (Operation* operation = match(peer, rts->tag); operation != nullptr) {
         rails_.consumed(peer, rts_credit, now);
         answer_rts(*operation,
                    {.peer = Peer::from_index(peer), .tag = rts->tag, .message = static_cast<std::size_t>(rts->bytes)},
-                   rts->sender, now);
+                   {rts->sender, keys_}, now);
         return true;
     }
     Arrived& message = arrived_.take();
@@ -137,24 +136,26 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
     message.orphan = ErrorCode::ok;
     message.bytes = rts->bytes;
     message.sender = rts->sender;
+    message.offered.assign(keys_.begin(), keys_.end());
     matcher_.add(message);
     ++unexpected_;
     return true;
 }
 
-void Receiver::answer_rts(Operation& operation, const Status& message, Handle sender, base::Nanoseconds now) {
+void Receiver::answer_rts(Operation& operation, const Status& message, const BulkIn::Offer& offer,
+                          base::Nanoseconds now) {
     const auto peer = message.peer.index();
     const auto status = received(message, operation.bytes);
     if (status.bytes == 0) {
-        bulk_.answer(peer, sender, std::nullopt, 0, now);
+        bulk_.refuse(peer, offer.sender, now);
         operations_.finish(operation, status);
         return;
     }
     operation.status = status;  // what it will be if all goes well
-    const auto opened = bulk_.open(
-        {.peer = peer, .pieces = operation.buffer(), .bytes = status.bytes, .owner = this, .cookie = operation.index});
-    bulk_.answer(peer, sender, opened, status.bytes, now);
-    if (!opened) bulk_received(operation.index, ErrorCode::out_of_memory);
+    const bool taken = bulk_.take(
+        {.peer = peer, .pieces = operation.buffer(), .bytes = status.bytes, .owner = this, .cookie = operation.index},
+        offer, now);
+    if (!taken) bulk_received(operation.index, ErrorCode::out_of_memory);
 }
 
 void Receiver::bulk_received(std::uint64_t index, ErrorCode code) {

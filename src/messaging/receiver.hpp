@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "messaging/bulk_in.hpp"
 #include "messaging/matcher.hpp"
@@ -27,6 +28,7 @@ struct Arrived : Unexpected {
     rails::Frame* payload = nullptr;   // eager: a copy, in a frame of the pool
     std::uint64_t bytes = 0;
     Handle sender;
+    std::vector<rails::BulkTarget::Key> offered;  // left behind: where it can be got from
 
     [[nodiscard]] Status status() const noexcept {
         return {.peer = Peer::from_index(peer), .tag = tag, .message = static_cast<std::size_t>(bytes)};
@@ -59,7 +61,7 @@ public:
 
 private:
     void deliver(Operation& operation, Status status, std::span<const std::byte> payload);
-    void answer_rts(Operation& operation, const Status& message, Handle sender, base::Nanoseconds now);
+    void answer_rts(Operation& operation, const Status& message, const BulkIn::Offer& offer, base::Nanoseconds now);
     void bulk_received(std::uint64_t operation, ErrorCode code) override;
     void give_credit(const Arrived& message, base::Nanoseconds now);
     void free(Arrived& message) noexcept;
@@ -70,6 +72,7 @@ private:
     BulkIn& bulk_;
     Matcher matcher_;
     SlotTable<Arrived> arrived_;
+    std::vector<rails::BulkTarget::Key> keys_;  // scratch
     std::uint64_t unexpected_ = 0;
 };
 

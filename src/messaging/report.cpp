@@ -27,6 +27,9 @@ std::vector<RailTraffic> Engine::traffic() {
                            .corrupted_frames = t.corrupted_frames,
                            .links_lost = t.links_lost,
                            .copied_bytes = t.copied_bytes,
+                           .registrations = t.registrations,
+                           .registered_bytes = t.registered_bytes,
+                           .registrations_reused = t.registrations_reused,
                            .timed_frames = t.timed_frames,
                            .predicted = std::chrono::nanoseconds(t.predicted_ns),
                            .real = std::chrono::nanoseconds(t.real_ns),
@@ -59,14 +62,19 @@ std::string Engine::report() {
     text += fmt::format(fmt::runtime(row), "total", "", total.sent_bytes, total.received_bytes, total.sent_frames,
                         total.received_frames, total.resent_frames, total.duplicate_frames, total.links_lost);
     for (const auto& t : traffic()) {
-        if (t.corrupted_frames == 0) continue;
-        text += fmt::format("# {} from {}: {} frames were corrupted, and sent again\n", t.rail,
-                            rails_.peers().name(t.peer.index()), t.corrupted_frames);
-    }
-    for (const auto& t : traffic()) {
-        if (t.copied_bytes == 0) continue;
-        text += fmt::format("# {} to {}: {} B of large messages were copied into registered memory\n", t.rail,
-                            rails_.peers().name(t.peer.index()), t.copied_bytes);
+        const auto name = rails_.peers().name(t.peer.index());
+        if (t.corrupted_frames > 0) {
+            text += fmt::format("# {} from {}: {} frames were corrupted, and sent again\n", t.rail, name,
+                                t.corrupted_frames);
+        }
+        if (t.copied_bytes > 0) {
+            text += fmt::format("# {} to {}: {} B of large messages were copied into registered memory\n", t.rail, name,
+                                t.copied_bytes);
+        }
+        if (t.registrations + t.registrations_reused > 0) {
+            text += fmt::format("# {} and {}: {} registrations of memory, {} B; {} times one was there already\n",
+                                t.rail, name, t.registrations, t.registered_bytes, t.registrations_reused);
+        }
     }
     return text + report_predictions() + report_models();
 }

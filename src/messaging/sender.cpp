@@ -6,8 +6,9 @@ using rails::Frame;
 using rails::FrameHeader;
 using rails::FrameType;
 
-Sender::Sender(Options options, Operations& operations, rails::RailManager& rails, BulkOut& bulk)
-    : options_(options), operations_(operations), rails_(rails), bulk_(bulk) {}
+Sender::Sender(Options options, Operations& operations, rails::RailManager& rails, BulkOut& bulk,
+               const LastingRegions& lasting)
+    : options_(options), operations_(operations), rails_(rails), bulk_(bulk), lasting_(lasting) {}
 
 Sender::Flow& Sender::flow_to(std::uint32_t peer) {
     if (peer >= flows_.size()) flows_.resize(peer + 1);
@@ -73,17 +74,33 @@ void Sender::send_eager(Operation& operation, base::Nanoseconds now) {
 // --- Rendezvous ------------------------------------------------------------------------------------------------------
 
 void Sender::send_rts(Operation& operation, base::Nanoseconds now) {
-    const auto sender = bulk_.announce({.peer = operation.peer,
-                                        .pieces = operation.buffer(),
-                                        .bytes = operation.bytes,
-                                        .owner = this,
-                                        .cookie = operation.index});
-    Frame* frame = rails_.pool().take(FrameHeader::size + RtsBody::size);
+    const BulkOut::Source source{.peer = operation.peer,
+                                 .pieces = operation.buffer(),
+                                 .bytes = operation.bytes,
+                                 .owner = this,
+                                 .cookie = operation.index};
+    const bool offers = offers_gets(operation);
+    const auto sender = offers ? bulk_.offer(source) : bulk_.announce(source);
+    const auto keys = offers ? bulk_.keys() : std::span<const rails::BulkTarget::Key>{};
+    const auto size = FrameHeader::size + RtsBody::size + keys.size() * bulk_key_size;
+    Frame* frame = rails_.pool().take(size);
     frame->type = FrameType::rts;
     frame->flags = rails::frame_flag::ordered;
-    frame->bytes = FrameHeader::size + RtsBody::size;
-    write_rts(frame->data() + FrameHeader::size, {.tag = operation.tag, .bytes = operation.bytes, .sender = sender});
+    frame->bytes = static_cast<std::uint32_t>(size);
+    write_rts(frame->data() + FrameHeader::size, {.tag = operation.tag, .bytes = operation.bytes, .sender = sender},
+              keys);
     rails_.send(operation.peer, frame, now);
+}
+
+/// Whether the receiver may get it. Either way three times the latency goes by until the bytes are there, and memory is
+/// registered for the peer: the receiver's to be put to, or the sender's to be got from. The other side's own memory costs
+/// nothing more where the application has registered it; so getting is cheaper where that is true of the receiver's, and not of
+/// ours. What is got is registered at one blow, before anything moves: not more than otherwise would be.
+bool Sender::offers_gets(const Operation& operation) const {
+    if (options_.scheme == Scheme::write || operation.buffer().size() > 1) return false;  // a region is one piece
+    if (options_.scheme == Scheme::read) return true;
+    return bulk_.would_get(operation.peer) && operation.bytes <= LastingRegions::chunk &&
+           !lasting_.covers(operation.buffer().front());
 }
 
 void Sender::bulk_sent(std::uint64_t index, ErrorCode code, std::uint64_t rails) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "messaging/bulk_out.hpp"
+#include "messaging/lasting_regions.hpp"
 #include "messaging/operation.hpp"
 #include "messaging/wire.hpp"
 #include "rails/rail_manager.hpp"
@@ -25,9 +26,11 @@ public:
         std::size_t eager_max = 16 * 1024;
         std::uint32_t eager_window = 16384;   // credit units
         std::uint32_t header_window = 65536;  // credit units beyond, for headers only
+        Scheme scheme = Scheme::automatic;
     };
 
-    Sender(Options options, Operations& operations, rails::RailManager& rails, BulkOut& bulk);
+    Sender(Options options, Operations& operations, rails::RailManager& rails, BulkOut& bulk,
+           const LastingRegions& lasting);
 
     /// Sends now or as soon as it can; the operation's peer and tag are set.
     void start(Operation& operation, base::Nanoseconds now);
@@ -48,12 +51,14 @@ private:
     [[nodiscard]] bool try_send(Operation& operation, Flow& flow, base::Nanoseconds now);
     void send_eager(Operation& operation, base::Nanoseconds now);
     void send_rts(Operation& operation, base::Nanoseconds now);
+    [[nodiscard]] bool offers_gets(const Operation& operation) const;
     void bulk_sent(std::uint64_t operation, ErrorCode code, std::uint64_t rails) override;
 
     Options options_;
     Operations& operations_;
     rails::RailManager& rails_;
     BulkOut& bulk_;
+    const LastingRegions& lasting_;
     std::vector<std::unique_ptr<Flow>> flows_;  // by peer
 };
 

@@ -28,20 +28,24 @@ struct EagerBody {
     std::span<const std::byte> payload;
 };
 
-/// rts: u64 tag, u64 bytes, handle of the sender.
+/// rts: u64 tag, u64 bytes, handle of the sender, u64 count, count x {u64 rail, u64 id, u64 secret}: where to get it from.
 struct RtsBody {
-    static constexpr std::size_t size = 24;
+    static constexpr std::size_t size = 32;
     std::uint64_t tag = 0;
     std::uint64_t bytes = 0;
     Handle sender;
 };
 
-/// cts: handle of the sender, handle of the receiver, u64 bytes wanted, u64 count, count x {u64 rail, u64 id, u64 secret}.
+/// cts: handle of the sender, handle of the receiver, u64 bytes wanted in all, u64 offset, u64 bytes: that part is to be put;
+/// u64 flags (1: the receiver would rather have got it), u64 count, count keys as in rts.
 struct CtsBody {
-    static constexpr std::size_t size = 32;
+    static constexpr std::size_t size = 56;
     Handle sender;
     Handle receiver;
+    std::uint64_t wanted = 0;
+    std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
+    bool would_get = false;
 };
 
 /// fin: handle of the receiver, u64 offset, u64 bytes: that part of the message is in its place.
@@ -49,6 +53,14 @@ struct FinBody {
     static constexpr std::size_t size = 24;
     Handle receiver;
     std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+};
+
+/// fin_ack: handle of the sender, u64 bytes wanted in all, u64 bytes that were got: the source of these is no longer read.
+struct FinAckBody {
+    static constexpr std::size_t size = 24;
+    Handle sender;
+    std::uint64_t wanted = 0;
     std::uint64_t bytes = 0;
 };
 
@@ -61,15 +73,18 @@ void store_keys(std::byte* to, std::span<const rails::BulkTarget::Key> keys) noe
 inline constexpr std::size_t bulk_key_size = 24;
 
 [[nodiscard]] std::optional<EagerBody> parse_eager(std::span<const std::byte> body) noexcept;
-[[nodiscard]] std::optional<RtsBody> parse_rts(std::span<const std::byte> body) noexcept;
-/// Puts the keys into `keys`, whose old content goes.
+/// Puts the keys into `keys`, whose old content goes; so do the others.
+[[nodiscard]] std::optional<RtsBody> parse_rts(std::span<const std::byte> body,
+                                               std::vector<rails::BulkTarget::Key>& keys);
 [[nodiscard]] std::optional<CtsBody> parse_cts(std::span<const std::byte> body,
                                                std::vector<rails::BulkTarget::Key>& keys);
 [[nodiscard]] std::optional<FinBody> parse_fin(std::span<const std::byte> body) noexcept;
+[[nodiscard]] std::optional<FinAckBody> parse_fin_ack(std::span<const std::byte> body) noexcept;
 
-void write_rts(std::byte* to, const RtsBody& body) noexcept;
+void write_rts(std::byte* to, const RtsBody& body, std::span<const rails::BulkTarget::Key> keys) noexcept;
 void write_cts(std::byte* to, const CtsBody& body, std::span<const rails::BulkTarget::Key> keys) noexcept;
 void write_fin(std::byte* to, const FinBody& body) noexcept;
+void write_fin_ack(std::byte* to, const FinAckBody& body) noexcept;
 
 /// The largest payload in a frame, which every rail must take: `eager.max` can be no more.
 inline constexpr std::size_t largest_small = std::size_t{16} * 1024;
@@ -81,6 +96,10 @@ inline constexpr std::size_t credit_unit = 64;
 [[nodiscard]] constexpr std::uint32_t credit_of(std::size_t payload) noexcept {
     return static_cast<std::uint32_t>(1 + (payload + credit_unit - 1) / credit_unit);
 }
+
+/// How the payload of a rendezvous moves where a rail can do both (parameter bulk.scheme): put by the sender, got by the
+/// receiver, or whichever is known to cost less.
+enum class Scheme : std::uint8_t { automatic, write, read };
 
 /// A message that leaves its payload behind costs the receiver its header only.
 inline constexpr std::uint32_t rts_credit = 1;

@@ -1,4 +1,4 @@
-// RailManager: bulk: where it may be put, and which rail carries how much of it.
+// RailManager: bulk: where it may be put, or got from, and which rail carries how much of it.
 #include "rails/rail_manager.hpp"
 
 namespace railmux::rails {
@@ -117,6 +117,95 @@ void RailManager::drop_claims(Conversation& talk) noexcept {
     }
 }
 
+// --- Getting ---------------------------------------------------------------------------------------------------------
+
+void RailManager::open_source(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions) {
+    regions.clear();
+    const auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr) return;
+    for (const auto slot : talk->links) {
+        const auto rail = links_.at(slot).rail;
+        const bool open = std::ranges::any_of(regions, [&](const auto& region) { return region.rail == rail; });
+        if (open || !gets_over(links_.at(slot))) continue;
+        if (auto region = add_region(peer, rail, memory, transports::Access::remote_read)) {
+            regions.push_back({rail, region.value()});
+        }
+    }
+}
+
+bool RailManager::can_get(std::uint32_t peer, const BulkTarget& source, std::uint32_t rail) {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && std::ranges::any_of(talk->links, [&](auto slot) {
+               return (rail == every_rail || links_.at(slot).rail == rail) && gets_from(slot, source);
+           });
+}
+
+bool RailManager::getting_saves(std::uint32_t peer) {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && std::ranges::any_of(talk->links, [&](auto slot) {
+               const Link& link = links_.at(slot);
+               return gets_over(link) && rails_[link.rail].traits().reuses_regions;
+           });
+}
+
+/// What is got comes without a frame, and so without a checksum.
+bool RailManager::gets_over(const Link& link) const noexcept {
+    return rails_[link.rail].traits().get && !link.checksum;
+}
+
+bool RailManager::gets_from(std::uint32_t slot, const BulkTarget& source) {
+    const Link& link = links_.at(slot);
+    return gets_over(link) && source.find(link.remote_rail) != nullptr;
+}
+
+bool RailManager::reaches(std::uint32_t peer, const BulkTarget& target) {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && std::ranges::any_of(talk->links, [&](auto slot) {
+               const auto* key = target.find(links_.at(slot).remote_rail);
+               return key != nullptr && !key->reserve;
+           });
+}
+
+std::uint64_t RailManager::plan_gets(std::uint32_t peer, const BulkTarget& source, std::uint64_t bytes,
+                                     base::Nanoseconds now) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr || talk->links.empty()) return 0;
+    refresh(*talk, now);
+    bulk_shares_.assign(talk->links.size(), 0);
+    policy_.split(talk->candidates, bytes, now, bulk_shares_);
+    std::uint64_t got = 0, rest = 0;
+    for (std::size_t i = 0; i < talk->links.size(); ++i) {
+        (gets_from(talk->links[i], source) ? got : rest) += bulk_shares_[i];
+    }
+    if (rest < smallest_share && got > 0) return bytes;
+    return got < smallest_share ? 0 : got;
+}
+
+void RailManager::offer_gets(std::uint32_t peer, base::Nanoseconds now) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr) return;
+    for (std::size_t i = 0; i < talk->links.size(); ++i) feed_gets(links_.at(talk->links[i]), now);
+}
+
+/// Whichever link has room takes the next piece, so all that get are over at about the same time.
+void RailManager::feed_gets(Link& link, base::Nanoseconds now) {
+    if (!gets_over(link)) return;
+    while (link.gets < bulk_per_link) {
+        Frame* frame = upper_.next_get(link.peer, link.rail, link.remote_rail, options_.fragment);
+        if (frame == nullptr) return;
+        ++link.gets;
+        line_up(link, frame, now);
+    }
+}
+
+void RailManager::end_get(Link& link, Frame& frame, transports::WorkStatus status) {
+    --link.gets;
+    if (status == transports::WorkStatus::ok) peers_[link.peer].traffic[link.rail].received_bytes += frame.payload;
+    upper_.on_got(link.peer, frame, status);
+    pool_.give(&frame);
+    if (status == transports::WorkStatus::ok && link.state == LinkState::live) feed_gets(link, now_);
+}
+
 // --- Planning beforehand ---------------------------------------------------------------------------------------------
 
 void RailManager::plan_bulk(std::uint32_t peer, const BulkTarget& target, std::uint64_t bytes, base::Nanoseconds now,
@@ -128,7 +217,8 @@ void RailManager::plan_bulk(std::uint32_t peer, const BulkTarget& target, std::u
     refresh(*talk, now);
     for (std::size_t i = 0; i < talk->links.size(); ++i) {
         const Link& link = links_.at(talk->links[i]);
-        if (target.key_for(link.remote_rail) == nullptr) continue;
+        const auto* key = target.find(link.remote_rail);
+        if (key == nullptr || key->reserve) continue;
         bulk_candidates_.push_back(talk->candidates[i]);
     }
     if (bulk_candidates_.empty()) return;
@@ -158,7 +248,7 @@ bool RailManager::open_regions(std::uint32_t peer, std::span<std::byte> memory, 
     bool linked = false, open = false;
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         if (!rails_[rail].up && !rails_[rail].traits().comes_back) continue;
-        auto region = rails_[rail].rail->add_region(memory, transports::Access::remote_write);
+        auto region = add_region(peer, rail, memory, transports::Access::remote_write);
         linked = linked || reaches(rail);
         if (region) {
             regions.push_back({rail, region.value()});
@@ -179,16 +269,33 @@ void RailManager::close_regions(std::vector<OpenRegion>& regions) noexcept {
     regions.clear();
 }
 
-std::optional<transports::Region> RailManager::open_source(std::uint32_t rail, std::span<std::byte> memory) {
+/// Counts what is made.
+base::Result<transports::Region> RailManager::add_region(std::uint32_t peer, std::uint32_t rail,
+                                                         std::span<std::byte> memory, transports::Access access) {
+    auto region = rails_[rail].rail->add_region(memory, access);
+    auto* const traffic = peers_[peer].traffic.get();
+    if (region && traffic != nullptr && rails_[rail].traits().pins) {
+        ++traffic[rail].registrations;
+        traffic[rail].registered_bytes += memory.size();
+    }
+    return region;
+}
+
+std::optional<transports::Region> RailManager::open_local(std::uint32_t peer, std::uint32_t rail,
+                                                          std::span<std::byte> memory, transports::Access access) {
     auto& entry = rails_[rail];
-    if (!entry.up || memory.size() < entry.traits().register_from) return std::nullopt;
-    auto region = entry.rail->add_region(memory, transports::Access::local);
+    if (!entry.up) return std::nullopt;
+    auto region = add_region(peer, rail, memory, access);
     if (region) return region.value();
     if (!std::exchange(entry.copies, true)) {
         log_.warning("rail {}: {} bytes cannot be registered, so they are copied, as others may be from now on: {}",
                      entry.traits().name, memory.size(), region.error().what());
     }
     return std::nullopt;
+}
+
+void RailManager::reused_local(std::uint32_t peer, std::uint32_t rail) noexcept {
+    ++peers_[peer].traffic[rail].registrations_reused;
 }
 
 }  // namespace railmux::rails

@@ -21,6 +21,7 @@ bool known(FrameType type) noexcept {
         case FrameType::rts:
         case FrameType::cts:
         case FrameType::fin:
+        case FrameType::fin_ack:
         case FrameType::put:
         case FrameType::get:
         case FrameType::atomic:

@@ -41,6 +41,7 @@ enum class FrameType : std::uint8_t {
     rts = 17,         // "ready to send": the header of a message whose payload stays behind
     cts = 18,         // "clear to send": where the payload may be put
     fin = 19,         // closes one put of bulk
+    fin_ack = 20,     // closes what was got of a message: its source is no longer read
     // One-sided operations (messaging/one_sided_wire.hpp): what is asked, and the answers.
     put = 32,
     get = 33,
@@ -89,19 +90,24 @@ inline void stamp_header(std::byte* to, std::uint32_t ack, std::uint32_t consume
 /// For a frame whose flags change after it has been numbered.
 inline void stamp_flags(std::byte* to, std::uint8_t flags) noexcept { to[1] = static_cast<std::byte>(flags); }
 
-/// Where bulk of one message may be put: the receiver's region, by the receiver's rail.
+/// Where bulk of one message may be put, or got from: the peer's region, by the peer's rail.
 struct BulkTarget {
     struct Key {
-        std::uint8_t rail = 0;  // the receiver's number for its rail
+        std::uint8_t rail = 0;  // the peer's number for its rail
         transports::RegionKey key;
+        bool reserve = false;  // for when no link that the others are for is left
     };
     std::span<const Key> keys;
 
-    [[nodiscard]] const transports::RegionKey* key_for(std::uint8_t rail) const noexcept {
+    [[nodiscard]] const Key* find(std::uint8_t rail) const noexcept {
         for (const auto& entry : keys) {
-            if (entry.rail == rail) return &entry.key;
+            if (entry.rail == rail) return &entry;
         }
         return nullptr;
+    }
+    [[nodiscard]] const transports::RegionKey* key_for(std::uint8_t rail) const noexcept {
+        const auto* entry = find(rail);
+        return entry == nullptr ? nullptr : &entry->key;
     }
 };
 
@@ -141,6 +147,7 @@ struct Frame {
     std::uint8_t piece_count = 0;        // 0: no put
     std::uint8_t registered_with = 0;    // the rail whose regions the pieces name, if they do
     const BulkTarget* target = nullptr;  // lives until the frame is acknowledged
+    bool gets = false;  // its pieces are got, not put, and that is all: it is never sent, and has no number
     std::uint64_t put_offset = 0;
 
     transports::Segment segment;  // header and payload, as the rail wants it
@@ -156,7 +163,7 @@ struct Frame {
         for (const auto& piece : put()) sum += piece.region == 0 ? piece.size : 0;
         return sum;
     }
-    [[nodiscard]] std::uint8_t works() const noexcept { return piece_count == 0 ? 1 : 2; }
+    [[nodiscard]] std::uint8_t works() const noexcept { return piece_count == 0 || gets ? 1 : 2; }
 
     /// What it puts on the wire, its put included.
     [[nodiscard]] std::uint64_t wire_bytes() const noexcept { return bytes + (piece_count > 0 ? payload : 0); }

@@ -34,6 +34,9 @@ struct Traffic {
     std::uint64_t corrupted_frames = 0;
     std::uint64_t links_lost = 0;
     std::uint64_t copied_bytes = 0;  // of puts, into registered memory
+    std::uint64_t registrations = 0;
+    std::uint64_t registered_bytes = 0;
+    std::uint64_t registrations_reused = 0;
     // Of some frames: what was predicted, and what came of it.
     std::uint64_t timed_frames = 0;
     std::uint64_t predicted_ns = 0;

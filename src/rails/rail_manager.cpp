@@ -272,6 +272,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     mark_dirty(link);  // the proof, if it was ours to give
     reroute(peer, no_link, now);
     feed_bulk(link, now);
+    feed_gets(link, now);
     if (!incomplete_.empty()) schedule(now);
     schedule(recovery_.next_due());
     upper_.on_sendable(peer);

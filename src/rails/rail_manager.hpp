@@ -64,6 +64,12 @@ public:
     /// The next piece of bulk for this link, of at most `most` bytes, or nullptr when there is none for its rail.
     [[nodiscard]] virtual Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                                            std::uint64_t most) = 0;
+    /// The next piece to get over this link, of at most `most` bytes: a frame with `gets`; nullptr when there is none for its rail.
+    [[nodiscard]] virtual Frame* next_get(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                                          std::uint64_t most) = 0;
+    /// What became of it: its bytes are here (ok), or it is to be got again, or (access_denied) not this way. Nothing is written
+    /// to its place any more.
+    virtual void on_got(std::uint32_t peer, const Frame& frame, transports::WorkStatus status) = 0;
     /// Bytes of bulk for the peer that have not been taken yet and that could go to its rail `remote_rail`.
     [[nodiscard]] virtual std::uint64_t bulk_left(std::uint32_t peer, std::uint8_t remote_rail) = 0;
     /// The peer does not allow puts of the transfer whose frames have this token: what is left of it goes without, as fins
@@ -166,17 +172,34 @@ public:
     /// Opens `memory` to the peer's puts over every rail that can, also those that have no link to it now: one of them may
     /// be the last in the end. `regions` receives rail and region. False, and nothing is open, if nothing could come now.
     [[nodiscard]] bool open_regions(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions);
+    /// Opens `memory` to the peer's gets over the rails that lead to it and can: over none, perhaps.
+    void open_source(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions);
     void close_regions(std::vector<OpenRegion>& regions) noexcept;
-    /// Whether bulk over this rail may come from registered memory.
-    [[nodiscard]] bool registers(std::uint32_t rail) noexcept {
-        return rails_[rail].traits().register_from != transports::never_register;
+    /// Of `bytes` that the peer has, and offers in `source`: how many are to be got over the links that can get them from there,
+    /// if the others bring what is left in the same time.
+    [[nodiscard]] std::uint64_t plan_gets(std::uint32_t peer, const BulkTarget& source, std::uint64_t bytes,
+                                          base::Nanoseconds now);
+    static constexpr std::uint32_t every_rail = ~std::uint32_t{0};
+    /// Whether a link, of that rail or of any, leads to the peer over which something could be got from there.
+    [[nodiscard]] bool can_get(std::uint32_t peer, const BulkTarget& source, std::uint32_t rail = every_rail);
+    /// Whether a link to the peer could get into memory that stays registered.
+    [[nodiscard]] bool getting_saves(std::uint32_t peer);
+    /// The layer above has bulk to get from this peer: links call next_get as they have room.
+    void offer_gets(std::uint32_t peer, base::Nanoseconds now);
+    /// Whether one of the peer's links leads to a rail that `target` has a key for, reserves left out.
+    [[nodiscard]] bool reaches(std::uint32_t peer, const BulkTarget& target);
+    [[nodiscard]] const transports::RailTraits& traits(std::uint32_t rail) const noexcept {
+        return rails_[rail].traits();
     }
-    /// Registers memory that bulk over this rail comes from, if that costs less than its being copied, until close_source:
-    /// after the last frame that names it in its pieces is released.
-    [[nodiscard]] std::optional<transports::Region> open_source(std::uint32_t rail, std::span<std::byte> memory);
-    void close_source(std::uint32_t rail, const transports::Region& region) noexcept {
+    /// Registers memory of this process that bulk of the peer over this rail comes from or goes to, until close_local: after
+    /// the last frame that names it in its pieces is released. Nothing where the rail cannot: then it copies.
+    [[nodiscard]] std::optional<transports::Region> open_local(std::uint32_t peer, std::uint32_t rail,
+                                                               std::span<std::byte> memory, transports::Access access);
+    void close_local(std::uint32_t rail, const transports::Region& region) noexcept {
         rails_[rail].rail->drop_region(region);
     }
+    /// One that was open already made another needless.
+    void reused_local(std::uint32_t peer, std::uint32_t rail) noexcept;
     /// Posts what waits in outboxes.
     void flush(base::Nanoseconds now);
 
@@ -301,6 +324,10 @@ private:
     void post_dirty();
     void feed_bulk(Link& link, base::Nanoseconds now);
     void feed_all(base::Nanoseconds now);
+    void feed_gets(Link& link, base::Nanoseconds now);
+    [[nodiscard]] bool gets_over(const Link& link) const noexcept;
+    [[nodiscard]] bool gets_from(std::uint32_t slot, const BulkTarget& source);
+    void end_get(Link& link, Frame& frame, transports::WorkStatus status);
     [[nodiscard]] static bool only_choice(const Conversation& talk, const Link& link) noexcept;
     [[nodiscard]] std::uint64_t piece_for(const Link& link, base::Nanoseconds now);
     void replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
@@ -352,6 +379,10 @@ private:
     void forget_groups(Conversation& talk, const Link& with) noexcept;
     void review_groups(Conversation& talk, base::Nanoseconds now);
     void add_group(LinkModel& model, const Link& link) const;
+
+    // Regions (bulk.cpp)
+    [[nodiscard]] base::Result<transports::Region> add_region(std::uint32_t peer, std::uint32_t rail,
+                                                              std::span<std::byte> memory, transports::Access access);
 
     // Peers (rail_manager.cpp)
     void share_with_node(std::uint32_t rail);

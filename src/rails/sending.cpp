@@ -83,6 +83,11 @@ void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
     frame->posted = 0;
     frame->summed = false;
     frame->sent = now;
+    if (frame->gets) {  // costs the way to the peer next to nothing
+        link.outbox.push(frame);
+        mark_dirty(link);
+        return;
+    }
     link.queued_bytes += frame->wire_bytes();
     if (frame->type == FrameType::probe_reply) link.queued_answers += frame->bytes;
     if (frame->piece_count > 0) {
@@ -223,13 +228,14 @@ bool RailManager::post_outbox(Link& link) {
             const auto cookie = reinterpret_cast<std::uint64_t>(frame);
             if (frame->denied && frame->posted == 0 && frame->piece_count > 0) drop_put(link, *frame);
             if (frame->posted == 0 && frame->piece_count > 0) {
-                works_[count++] = {.op = Op::put,
+                works_[count++] = {.op = frame->gets ? Op::get : Op::put,
                                    .link = link.id,
                                    .segments = frame->put(),
                                    .remote = *frame->target->key_for(link.remote_rail),
                                    .offset = frame->put_offset,
                                    .cookie = cookie};
             }
+            if (frame->gets) continue;
             if (frame->type != FrameType::proof) {
                 stamp_header(frame->data(), talk.session.ack(), talk.consumed_here, now_ - talk.arrived);
                 told = std::min(told, count);
@@ -275,6 +281,7 @@ void RailManager::account_posted(Link& link, std::size_t works) {
         if (frame->posted < frame->works()) continue;
         link.outbox.pop();
         frame->queued = false;
+        if (frame->gets) continue;
         auto& traffic = peers_[link.peer].traffic[link.rail];
         ++traffic.sent_frames;
         traffic.sent_bytes += frame->payload;
@@ -288,6 +295,7 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
     auto& frame = *reinterpret_cast<Frame*>(event.cookie);  // NOLINT: a cookie is what post_outbox made of a frame
     --frame.undone;
     if (link == nullptr) return;
+    if (frame.gets) return end_get(*link, frame, event.status);
     if (event.status == transports::WorkStatus::access_denied) deny_puts(link->peer, frame);
     if (frame.undone > 0 || frame.queued) return;
     link->queued_bytes -= frame.wire_bytes();
@@ -328,7 +336,11 @@ void RailManager::empty_outbox(Link& link) {
         Frame* frame = link.outbox.pop();
         frame->queued = false;
         frame->posted = 0;
-        release_if_free(link.peer, *frame);
+        if (frame->gets) {
+            end_get(link, *frame, transports::WorkStatus::link_lost);
+        } else {
+            release_if_free(link.peer, *frame);
+        }
     }
     link.queued_bytes = link.queued_answers = 0;
     link.bulk = 0;

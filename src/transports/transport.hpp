@@ -25,7 +25,7 @@
 //     flight (no work outstanding names it in a Segment); a put to an unknown key, out of bounds or without the right is
 //     discarded, counted, and harms nothing else.
 //     Fabrics that check puts by themselves may know no other answer than to end the connection (RDMA does): with
-//     `info().bad_put_ends_link` such a put completes as `access_denied` or `link_lost`, and its link, no other, goes down.
+//     `info().bad_put_ends_link` such a put or get completes as `access_denied` or `link_lost`, and its link, no other, goes down.
 #pragma once
 
 #include <cstddef>
@@ -59,8 +59,14 @@ struct RegionKey {
     friend constexpr bool operator==(const RegionKey&, const RegionKey&) noexcept = default;
 };
 
-/// What others may do with a region.
-enum class Access : std::uint8_t { local = 0, remote_read = 1, remote_write = 2, remote_read_write = 3 };
+/// What may be done with a region, by others, or by this process's own works.
+enum class Access : std::uint8_t {
+    local = 0,  // to put from
+    remote_read = 1,
+    remote_write = 2,
+    remote_read_write = 3,
+    local_write = 4,  // to put from and to get into; others may do nothing
+};
 
 /// A registered piece of memory. `local` goes into Segment::region: a rail that would copy the bytes sends them as they are
 /// then. 0 where that makes no difference.
@@ -159,6 +165,9 @@ struct RailTraits {
     bool posts_need_polls = false;  // what is posted goes on its way by poll, perhaps, and after arm() nobody says so
     bool shared = false;            // with all processes of this network namespace: they queue behind each other
     bool copies_puts = false;       // out of memory that is not registered, into memory that is
+    bool pins = false;              // add_region takes time, and holds the memory: what it does is worth counting
+    bool reuses_regions =
+        false;  // from and to memory that stays registered it copies nothing, whatever register_from is
     std::uint64_t register_from = never_register;  // a put out of that many bytes in one piece costs less with a region
     int numa_node = -1;
     std::uint64_t speed_bps = 0;  // 0: unknown

@@ -64,6 +64,8 @@ private:
     std::span<const std::byte> closed_by(std::uint32_t, std::span<const std::byte>) noexcept override { return {}; }
     void on_sendable(std::uint32_t) override {}
     rails::Frame* next_bulk(std::uint32_t, std::uint32_t, std::uint8_t, std::uint64_t) override { return nullptr; }
+    rails::Frame* next_get(std::uint32_t, std::uint32_t, std::uint8_t, std::uint64_t) override { return nullptr; }
+    void on_got(std::uint32_t, const rails::Frame&, transports::WorkStatus) override {}
     std::uint64_t bulk_left(std::uint32_t, std::uint8_t) override { return 0; }
     void on_put_denied(std::uint64_t) override {}
     void on_link_lost(std::uint32_t, std::uint32_t) override {}
@@ -122,8 +124,11 @@ private:
                 return cut(FrameType::results, Result::size);
             case 2: write_fin(body.data(), {handle(), number(), number()}); return cut(FrameType::fin, FinBody::size);
             case 3:
-                write_cts(body.data(), {handle(), handle(), number()}, keys);
+                write_cts(body.data(), {handle(), handle(), number(), number(), number()}, keys);
                 return cut(FrameType::cts, CtsBody::size + keys.size() * bulk_key_size);
+            case 4:
+                write_fin_ack(body.data(), {handle(), number(), number()});
+                return cut(FrameType::fin_ack, FinAckBody::size);
             default: break;
         }
         switch (random_() % 5) {

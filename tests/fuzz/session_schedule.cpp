@@ -151,6 +151,8 @@ private:
     std::span<const std::byte> closed_by(std::uint32_t, std::span<const std::byte>) noexcept override { return {}; }
     void on_sendable(std::uint32_t) override {}
     Frame* next_bulk(std::uint32_t, std::uint32_t, std::uint8_t, std::uint64_t) override { return nullptr; }
+    Frame* next_get(std::uint32_t, std::uint32_t, std::uint8_t, std::uint64_t) override { return nullptr; }
+    void on_got(std::uint32_t, const Frame&, transports::WorkStatus) override {}
     std::uint64_t bulk_left(std::uint32_t, std::uint8_t) override { return 0; }
     void on_put_denied(std::uint64_t) override { note("a put was denied that nobody made"); }
     void on_link_lost(std::uint32_t, std::uint32_t) override {}

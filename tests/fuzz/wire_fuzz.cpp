@@ -79,9 +79,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             }
             break;
         case 4: (void)messaging::parse_eager(bytes); break;
-        case 5: (void)messaging::parse_rts(bytes); break;
+        case 5: (void)messaging::parse_rts(bytes, keys); break;
         case 6: (void)messaging::parse_cts(bytes, keys); break;
-        case 7: (void)messaging::parse_fin(bytes); break;
+        case 7:
+            (void)messaging::parse_fin(bytes);
+            (void)messaging::parse_fin_ack(bytes);
+            break;
         case 8: (void)transports::tcp::RailAddress::parse(bytes); break;
         case 9: {
             transports::tcp::StreamHeader header;

@@ -38,8 +38,8 @@ rdma_conn_param parameters(std::span<const std::byte> data) {
     rdma_conn_param made{};
     made.private_data = data.data();
     made.private_data_len = static_cast<std::uint8_t>(data.size());
-    made.responder_resources = 1;  // there are no reads; some devices refuse none at all
-    made.initiator_depth = 1;
+    made.responder_resources = RDMA_MAX_RESP_RES;  // reads at a time, in either direction: what both devices can
+    made.initiator_depth = RDMA_MAX_INIT_DEPTH;
     made.retry_count = 7;
     made.rnr_retry_count = 7;  // without end; credits see to it that it never comes to this
     return made;

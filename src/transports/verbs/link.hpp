@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ enum class Phase : std::uint8_t {
     draining,  // the queue pair is in the error state; its work requests come back
 };
 
-enum class RequestKind : std::uint8_t { frame, put, credit, last };
+enum class RequestKind : std::uint8_t { frame, put, get, credit, last };
 
 /// A work request that the device has.
 struct Request {
@@ -67,6 +68,7 @@ struct Request {
     bool ends_work = false;
     std::uint32_t slab = no_slab;
     std::uint64_t cookie = 0;
+    std::span<std::byte> into{};  // get: where the slab is to be copied to; empty: it came to its place
 };
 
 struct Link {

@@ -23,12 +23,16 @@ constexpr std::uint32_t max_reply = 128;
 
 std::uint16_t port_of(const CmId& listener) { return ntohs(rdma_get_src_port(listener.get())); }
 
-/// For how many links the device lets one receive queue hold buffers.
-std::uint32_t links_possible(ibv_context* device, const std::string& where) {
+ibv_device_attr limits_of(ibv_context* device, const std::string& where) {
     ibv_device_attr limits{};
     if (const int code = ibv_query_device(device, &limits); code != 0) {
         throw failure(where, "its limits cannot be read", code);
     }
+    return limits;
+}
+
+/// For how many links the device lets one receive queue hold buffers.
+std::uint32_t links_possible(const ibv_device_attr& limits) {
     return std::min(most_links, static_cast<std::uint32_t>(limits.max_srq_wr) / receives_per_link);
 }
 
@@ -67,6 +71,7 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
                .keepalive = true,
                .shared = true,
                .copies_puts = true,
+               .pins = true,
                .numa_node = port.numa_node,
                .speed_bps = port.speed_bps};
     const auto& where = traits_.name;
@@ -77,16 +82,20 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
     auto* const context = full_listener_->verbs;
     domain_.reset(ibv_alloc_pd(context));
     if (!domain_) throw failure(where, "no protection domain", errno);
-    traits_.register_from = choose_register_from(bulk, measure_costs(domain_.get()));
+    const auto costs = measure_costs(domain_.get());
+    traits_.register_from = choose_register_from(bulk, costs);
+    traits_.reuses_regions = bulk != "copy" && costs.can_register;
     log_.info("{}: {}", where,
               traits_.register_from == never_register
-                  ? std::string("large messages are copied into registered memory")
+                  ? std::string("large messages are copied into registered memory, unless theirs is registered already")
                   : fmt::format("memory of large messages is registered from {} bytes on", traits_.register_from));
     wakeups_.reset(ibv_create_comp_channel(context));
     if (!wakeups_) throw failure(where, "no completion channel", errno);
     completions_.reset(ibv_create_cq(context, first_completions, nullptr, wakeups_.get(), 0));
     if (!completions_) throw failure(where, "no completion queue", errno);
-    queues_max_ = links_possible(context, where);
+    const auto limits = limits_of(context, where);
+    traits_.get = limits.max_qp_rd_atom > 0 && limits.max_qp_init_rd_atom > 0;  // as server, and as reader
+    queues_max_ = links_possible(limits);
     receives_ = make_receives(domain_.get(), where, queues_max_);
     for (const int descriptor : {channel_->fd, wakeups_->fd, device_->async_fd}) watch(descriptor);
     address_ = {base::host_identity(), port.address, port_of(full_listener_), port_of(short_listener_)};

@@ -3,7 +3,7 @@
 //
 // Sending: post() copies each work into registered memory (or into the work request, where it is small), unless its memory is
 // registered, and hands the works of a link to the device with one call. A frame is a send; a put is RDMA writes into the
-// region at the other side.
+// region at the other side, a get RDMA reads from there, copied from registered memory where it ends unless it is registered.
 // Receiving: frames are lent out of the buffers of the shared receive queue, and posted again with the next poll.
 // Threads: one engine at a time, as the contract says.
 // Lifetime: closes all its connections. Members end in reverse order: what was made of a device before the device.
@@ -98,8 +98,12 @@ private:
     [[nodiscard]] bool add(Link& link, const Work& work) noexcept;
     [[nodiscard]] bool add_frame(Link& link, const Work& work, std::size_t bytes) noexcept;
     [[nodiscard]] bool add_put(Link& link, const Work& work, std::size_t bytes) noexcept;
+    [[nodiscard]] bool add_get(Link& link, const Work& work, std::size_t bytes) noexcept;
+    [[nodiscard]] bool has_room(Link& link, std::size_t requests, std::size_t slabs) noexcept;
     void write(Link& link, const RegionKey& remote, std::uint64_t to, const std::byte* data, std::size_t bytes,
                std::uint32_t key) noexcept;
+    void read(Link& link, const RegionKey& remote, std::uint64_t from, std::byte* data, std::size_t bytes,
+              std::uint32_t key) noexcept;
     ibv_send_wr& append(Link& link, RequestKind kind, const std::byte* data, std::size_t bytes,
                         std::uint32_t key) noexcept;
     bool flush(Link& link) noexcept;

@@ -1,6 +1,7 @@
 // verbs::Rail: from the completion queue to the events of poll().
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "transports/verbs/rail.hpp"
 
@@ -143,6 +144,9 @@ void Rail::take_send(const ibv_wc& completion) noexcept {
 }
 
 void Rail::complete(Link& link, Request& request, WorkStatus status) noexcept {
+    if (status == WorkStatus::ok && !request.into.empty()) {
+        std::memcpy(request.into.data(), bulk_slabs_[request.slab].data, request.into.size());
+    }
     give_back(request);
     request.slab = no_slab;
     if (!request.ends_work) return;

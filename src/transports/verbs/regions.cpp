@@ -11,13 +11,15 @@ namespace {
 constexpr std::uint64_t page_mask = 4095;
 constexpr std::uint64_t lower_half = ~std::uint64_t{0} >> 1;
 
+/// Memory that is only read may be read-only: no right to write to it is asked for then.
 int device_access(Access access) noexcept {
-    int flags = IBV_ACCESS_LOCAL_WRITE;
-    if ((static_cast<unsigned>(access) & static_cast<unsigned>(Access::remote_read)) != 0)
-        flags |= IBV_ACCESS_REMOTE_READ;
-    if ((static_cast<unsigned>(access) & static_cast<unsigned>(Access::remote_write)) != 0) {
-        flags |= IBV_ACCESS_REMOTE_WRITE;
-    }
+    const auto has = [&](Access wanted) {
+        return (static_cast<unsigned>(access) & static_cast<unsigned>(wanted)) != 0;
+    };
+    int flags = 0;
+    if (has(Access::remote_read)) flags |= IBV_ACCESS_REMOTE_READ;
+    if (has(Access::remote_write)) flags |= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
+    if (has(Access::local_write)) flags |= IBV_ACCESS_LOCAL_WRITE;
     return flags;
 }
 
@@ -25,8 +27,8 @@ int device_access(Access access) noexcept {
 
 int Regions::add(ibv_pd* domain, std::span<std::byte> memory, Access access, Region& region) {
     MemoryRegion made;
-    if (access == Access::local) {
-        made = register_memory(domain, memory.data(), memory.size(), 0);
+    if (access == Access::local || access == Access::local_write) {
+        made = register_memory(domain, memory.data(), memory.size(), device_access(access));
         if (!made) return errno;
         const auto slot = take_slot();
         region = {.key = {std::uint64_t{slot} << 32, base::random_u64()}, .local = is_local | made->lkey};

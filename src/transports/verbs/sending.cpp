@@ -47,6 +47,8 @@ Run unregistered(std::span<const Segment> segments) noexcept {
     return run;
 }
 
+constexpr std::size_t slabs_for(std::size_t bytes) noexcept { return (bytes + bulk_bytes - 1) / bulk_bytes; }
+
 struct RequestCount {
     std::size_t registered = 0;
     std::size_t copied = 0;
@@ -56,7 +58,7 @@ RequestCount requests_for(const Work& put) noexcept {
     RequestCount count;
     for (auto rest = put.segments; !rest.empty();) {
         const auto run = unregistered(rest);
-        count.copied += (run.bytes + bulk_bytes - 1) / bulk_bytes;
+        count.copied += slabs_for(run.bytes);
         rest = rest.subspan(run.segments);
         if (rest.empty()) break;
         if (rest.front().size > 0) ++count.registered;
@@ -92,7 +94,10 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
 bool Rail::add(Link& link, const Work& work) noexcept {
     if (link.undone == tx_depth) return false;
     const auto bytes = payload_of(work);
-    if (work.op == Op::send ? !add_frame(link, work, bytes) : !add_put(link, work, bytes)) return false;
+    const bool added = work.op == Op::send  ? add_frame(link, work, bytes)
+                       : work.op == Op::put ? add_put(link, work, bytes)
+                                            : add_get(link, work, bytes);
+    if (!added) return false;
     auto& last = link.request(link.next - 1);
     last.ends_work = true;
     last.cookie = work.cookie;
@@ -120,10 +125,7 @@ bool Rail::add_frame(Link& link, const Work& work, std::size_t bytes) noexcept {
 /// Registered memory goes as it is, one work request a segment; what lies between is copied.
 bool Rail::add_put(Link& link, const Work& work, std::size_t bytes) noexcept {
     const auto needed = requests_for(work);
-    const auto total = std::max<std::size_t>(1, needed.registered + needed.copied);
-    if (link.on_their_way() + total > data_requests) return false;
-    if (bulk_slabs_.free() < needed.copied && !grow(bulk_slabs_, needed.copied, needed.copied)) return false;
-    if (chained_ + total > chain_length && !flush(link)) return false;
+    if (!has_room(link, needed.registered + needed.copied, needed.copied)) return false;
     const auto to = Regions::base_address(work.remote) + work.offset;
     if (bytes == 0) write(link, work.remote, to, nullptr, 0, 0);
     std::size_t at = 0;
@@ -148,6 +150,49 @@ bool Rail::add_put(Link& link, const Work& work, std::size_t bytes) noexcept {
         rest = rest.subspan(1);
     }
     return true;
+}
+
+/// Registered memory is read into as it is; for other memory each segment comes in pieces that are copied when they are here.
+bool Rail::add_get(Link& link, const Work& work, std::size_t bytes) noexcept {
+    std::size_t registered = 0, copied = 0;
+    for (const auto& segment : work.segments) {
+        if (segment.size == 0) continue;
+        (segment.region != 0 ? registered : copied) += segment.region != 0 ? 1 : slabs_for(segment.size);
+    }
+    if (!has_room(link, registered + copied, copied)) return false;
+    auto from = Regions::base_address(work.remote) + work.offset;
+    if (bytes == 0) read(link, work.remote, from, nullptr, 0, 0);
+    for (const auto& segment : work.segments) {
+        if (segment.size > 0 && segment.region != 0) {
+            read(link, work.remote, from, segment.data, segment.size, Regions::local_key(segment.region));
+        }
+        for (std::size_t at = 0; segment.region == 0 && at < segment.size; at += bulk_bytes) {
+            const auto some = std::min<std::size_t>(segment.size - at, bulk_bytes);
+            const auto slab = bulk_slabs_.take();
+            read(link, work.remote, from + at, bulk_slabs_[slab].data, some, bulk_slabs_[slab].key);
+            auto& request = link.request(link.next - 1);
+            request.slab = slab;
+            request.into = {segment.data + at, some};
+        }
+        from += segment.size;
+    }
+    return true;
+}
+
+/// Whether so many more requests fit in, with so many slabs for what is to be copied.
+bool Rail::has_room(Link& link, std::size_t requests, std::size_t slabs) noexcept {
+    const auto total = std::max<std::size_t>(1, requests);
+    if (link.on_their_way() + total > data_requests) return false;
+    if (bulk_slabs_.free() < slabs && !grow(bulk_slabs_, slabs, slabs)) return false;
+    return chained_ + total <= chain_length || flush(link);
+}
+
+void Rail::read(Link& link, const RegionKey& remote, std::uint64_t from, std::byte* data, std::size_t bytes,
+                std::uint32_t key) noexcept {
+    auto& request = append(link, RequestKind::get, data, bytes, key);
+    request.opcode = IBV_WR_RDMA_READ;
+    request.wr.rdma.remote_addr = from;
+    request.wr.rdma.rkey = Regions::device_key(remote);
 }
 
 void Rail::write(Link& link, const RegionKey& remote, std::uint64_t to, const std::byte* data, std::size_t bytes,
@@ -204,7 +249,7 @@ bool Rail::grow(Slabs& slabs, std::size_t count, std::size_t needed) noexcept {
 
 void Rail::give_back(const Request& request) noexcept {
     if (request.slab == no_slab) return;
-    (request.kind == RequestKind::put ? bulk_slabs_ : send_slabs_).give(request.slab);
+    (request.kind == RequestKind::frame ? send_slabs_ : bulk_slabs_).give(request.slab);
 }
 
 // --- Credits ---------------------------------------------------------------------------------------------------------
