@@ -22,9 +22,9 @@ struct RailEvent {
     std::chrono::nanoseconds down{0};  ///< of a rail that is up again: for how long it was not
 };
 
-/// What became of a peer. Given up: operations with it have failed, or fail with this code; the next one looks for it anew, unless
-/// its process has ended. Left: they fail as peer_left. Joined: it is a new rank, or a new process of one; what was under way with
-/// its predecessor has failed as peer_lost or peer_left.
+/// What became of a peer. Given up: operations with it have failed, or fail with this code; the next one looks for it anew,
+/// unless its process has ended. Left: they fail as peer_left. Joined: it is a new rank, or a new process of one; what was
+/// under way with its predecessor has failed as peer_lost or peer_left.
 struct PeerEvent {
     Peer peer;
     ErrorCode code = ErrorCode::ok;  ///< ok: it joined

@@ -22,8 +22,8 @@ namespace railmux::base {
 /// an absolute path (the XDG Base Directory Specification ignores relative ones).
 [[nodiscard]] std::optional<std::string> cache_folder();
 
-/// Where this user's programs leave what others of them need while they run: a folder in XDG_RUNTIME_DIR, or else one that has the
-/// user's number in its name, among the temporary files. It need not be there yet, and may be anybody's: see PrivateFolder.
+/// Where this user's programs leave what others of them need while they run: a folder in XDG_RUNTIME_DIR, or else one that has
+/// the user's number in its name, among the temporary files. It need not be there yet, and may be anybody's: see PrivateFolder.
 [[nodiscard]] std::string runtime_folder();
 
 }  // namespace railmux::base

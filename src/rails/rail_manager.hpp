@@ -64,11 +64,12 @@ public:
     /// The next piece of bulk for this link, of at most `most` bytes, or nullptr when there is none for its rail.
     [[nodiscard]] virtual Frame* next_bulk(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                                            std::uint64_t most) = 0;
-    /// The next piece to get over this link, of at most `most` bytes: a frame with `gets`; nullptr when there is none for its rail.
+    /// The next piece to get over this link, of at most `most` bytes: a frame with `gets`; nullptr when there is none for its
+    /// rail.
     [[nodiscard]] virtual Frame* next_get(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                                           std::uint64_t most) = 0;
-    /// What became of it: its bytes are here (ok), or it is to be got again, or (access_denied) not this way. Nothing is written
-    /// to its place any more.
+    /// What became of it: its bytes are here (ok), or it is to be got again, or (access_denied) not this way. Nothing is
+    /// written to its place any more.
     virtual void on_got(std::uint32_t peer, const Frame& frame, transports::WorkStatus status) = 0;
     /// Bytes of bulk for the peer that have not been taken yet and that could go to its rail `remote_rail`.
     [[nodiscard]] virtual std::uint64_t bulk_left(std::uint32_t peer, std::uint8_t remote_rail) = 0;
@@ -127,8 +128,8 @@ public:
     [[nodiscard]] ProcessAddress own_address(std::string host, std::uint32_t pid) const;
     /// Tells the peers that there is a session with where this process is now.
     void tell_address(const ProcessAddress& own, base::Nanoseconds now);
-    /// Who gave us an address: somebody who has it from the process, or the job, which tells of a rank's processes one after the
-    /// other, and of each one's end (`ended`) before the next: but the processes themselves may be quicker.
+    /// Who gave us an address: somebody who has it from the process, or the job, which tells of a rank's processes one after
+    /// the other, and of each one's end (`ended`) before the next: but the processes themselves may be quicker.
     enum class Source : std::uint8_t { carried, job };
     /// Makes the process with that address a peer, or completes what is known of it.
     std::uint32_t learn(const ProcessAddress& address, Source source = Source::carried);
@@ -175,8 +176,8 @@ public:
     /// Opens `memory` to the peer's gets over the rails that lead to it and can: over none, perhaps.
     void open_source(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions);
     void close_regions(std::vector<OpenRegion>& regions) noexcept;
-    /// Of `bytes` that the peer has, and offers in `source`: how many are to be got over the links that can get them from there,
-    /// if the others bring what is left in the same time.
+    /// Of `bytes` that the peer has, and offers in `source`: how many are to be got over the links that can get them from
+    /// there, if the others bring what is left in the same time.
     [[nodiscard]] std::uint64_t plan_gets(std::uint32_t peer, const BulkTarget& source, std::uint64_t bytes,
                                           base::Nanoseconds now);
     static constexpr std::uint32_t every_rail = ~std::uint32_t{0};

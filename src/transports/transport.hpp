@@ -25,7 +25,8 @@
 //     flight (no work outstanding names it in a Segment); a put to an unknown key, out of bounds or without the right is
 //     discarded, counted, and harms nothing else.
 //     Fabrics that check puts by themselves may know no other answer than to end the connection (RDMA does): with
-//     `info().bad_put_ends_link` such a put or get completes as `access_denied` or `link_lost`, and its link, no other, goes down.
+//     `info().bad_put_ends_link` such a put or get completes as `access_denied` or `link_lost`, and its link, no other, goes
+// down.
 #pragma once
 
 #include <cstddef>

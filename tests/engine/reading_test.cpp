@@ -1,4 +1,5 @@
-// Large messages that the receiver reads out of the sender's memory (bulk.scheme), alone and together with rails that only write.
+// Large messages that the receiver reads out of the sender's memory (bulk.scheme), alone and together with rails that only
+// write.
 #include <algorithm>
 
 #include "engine/sim_pair.hpp"

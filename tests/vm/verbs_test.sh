@@ -4,7 +4,9 @@
 # shellcheck source=tests/vm/lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
-[ -x "$build/src/tools/railmux" ] && [ -x "$build/tests/contract" ] && [ -x "$build/tests/job_remapped" ] || fail "$build has no railmux or no contract suite"
+for program in src/tools/railmux tests/contract tests/job_remapped; do
+    [ -x "$build/$program" ] || fail "$build has no $program"
+done
 
 # In the machine. Its figures mean nothing, but what they count does.
 cat >"$work/inside" <<'INSIDE'
