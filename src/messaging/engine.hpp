@@ -160,6 +160,7 @@ private:
         return operations_.ended() + knocks_ + receiver_.unexpected() + target_.notified();
     }
     [[nodiscard]] base::Nanoseconds answer_time() override { return rails_.answer_time(); }
+    [[nodiscard]] base::Nanoseconds unseen_time() const noexcept override;
 
     struct Lock : progress::Progress::Lock {
         explicit Lock(const Engine& engine) : progress::Progress::Lock(engine.progress_) {}

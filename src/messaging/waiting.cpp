@@ -79,6 +79,14 @@ base::Nanoseconds Engine::arm(progress::Sleeper& set) {
     return std::min(now() + longest, rails_.next_deadline());
 }
 
+base::Nanoseconds Engine::unseen_time() const noexcept {
+    for (std::size_t rail = 0; rail < rail_set_.size(); ++rail) {
+        const auto& traits = rail_set_[rail].traits();
+        if (rail_set_[rail].polled && !traits.events && !traits.inward) return unwatched_period;
+    }
+    return 0;
+}
+
 bool Engine::wants_look(base::Nanoseconds before) noexcept {
     return deferred_ || operations_.any_finished() || any_news() || rails_.wants_look(before);
 }

@@ -50,6 +50,8 @@ public:
     [[nodiscard]] virtual std::uint64_t ended() const noexcept = 0;
     /// How long an answer takes over the best link; 0 if there is none.
     [[nodiscard]] virtual base::Nanoseconds answer_time() = 0;
+    /// How long what comes while the process sleeps may wait for it to wake up; 0: a descriptor wakes it.
+    [[nodiscard]] virtual base::Nanoseconds unseen_time() const noexcept { return 0; }
 
 protected:
     ~Subject() = default;
@@ -237,7 +239,8 @@ bool Progress::step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds
     if (mode != ProgressMode::block && !spin_.crowded(now)) {
         if (!exact) return false;
         idle_since = std::min(idle_since, now);
-        if (!spin_.over(now, idle_since, [&] { return subject.answer_time(); })) return false;
+        if (!spin_.over(now, idle_since, [&] { return Spin::Outlook{subject.answer_time(), subject.unseen_time()}; }))
+            return false;
     }
     return sleep(Who::waiter, sleeper_, deadline);
 }

@@ -25,14 +25,17 @@ Spin::Senses Spin::system_senses() noexcept {
     return {.clock = &base::now_ns, .yield = [] { ::sched_yield(); }, .evicted = &evicted_by_system};
 }
 
-void Spin::set_budget(base::Nanoseconds answer) noexcept {
+void Spin::set_budget(Outlook outlook) noexcept {
+    const auto [answer, unseen] = outlook;
+    const auto most = most_ > 0 ? most_ + unseen : 0;
+    const auto price = sleep_cost + unseen;
     // Nobody knows: all that is allowed.
-    const auto wanted = answer <= 0 ? most_ : answer > most_ ? sleep_cost : answer + sleep_cost;
-    budget_ = std::min(wanted, most_);
+    const auto wanted = answer <= 0 ? most : answer > most ? price : answer + price;
+    budget_ = std::min(wanted, most);
 }
 
-bool Spin::check(base::Nanoseconds now, base::Nanoseconds answer) noexcept {
-    set_budget(answer);
+bool Spin::check(base::Nanoseconds now, Outlook outlook) noexcept {
+    set_budget(outlook);
     const auto before = senses_.clock();
     senses_.yield();
     const auto took = senses_.clock() - before;

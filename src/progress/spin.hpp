@@ -3,7 +3,8 @@
 // As long as an answer takes by the model of the best link, and as long again as sleeping and waking would cost: whoever
 // spins for what a sleep costs, and then sleeps, loses at most twice what he would have lost had he known (Karlin, Li,
 // Manasse and Owicki 1991). Where an answer takes longer than the limit, spinning for it is in vain from the start, and only
-// the price of a sleep is spun.
+// the price of a sleep is spun. Where no descriptor ends a sleep, its price is how long it lasts, and the limit is as much
+// higher.
 //
 // All this holds while the core has nothing better to do. With more runnable processes than cores, those that spin keep
 // those away that they wait for. A process sees that itself: when it gives the core away (sched_yield) and somebody else
@@ -31,16 +32,21 @@ public:
     };
     [[nodiscard]] static Senses system_senses() noexcept;
 
+    /// Times that are known of what may come.
+    struct Outlook {
+        base::Nanoseconds answer = 0;  // by the model; 0: nobody knows
+        base::Nanoseconds unseen = 0;  // how long it may have been there before a sleep ends; 0: it ends the sleep
+    };
+
     explicit Spin(base::Nanoseconds most, Senses senses = system_senses()) noexcept : most_(most), senses_(senses) {}
 
-    /// Whether who has found nothing since `since` should sleep now. `answer()` gives how long an answer takes by the model
-    /// (0: nobody knows), and is seldom asked.
-    template <typename Answer>
-    [[nodiscard]] bool over(base::Nanoseconds now, base::Nanoseconds since, Answer answer) {
+    /// Whether who has found nothing since `since` should sleep now. `outlook()` is seldom asked.
+    template <typename Asked>
+    [[nodiscard]] bool over(base::Nanoseconds now, base::Nanoseconds since, Asked outlook) {
         if (now < crowded_until_) return true;
         const auto idle = now - since;
         if (idle < first_look && idle < most_) return false;
-        if (now >= next_check_ && check(now, answer())) return true;
+        if (now >= next_check_ && check(now, outlook())) return true;
         return idle >= budget_;
     }
 
@@ -63,8 +69,8 @@ public:
 
 private:
     /// True if others want the core.
-    bool check(base::Nanoseconds now, base::Nanoseconds answer) noexcept;
-    void set_budget(base::Nanoseconds answer) noexcept;
+    bool check(base::Nanoseconds now, Outlook outlook) noexcept;
+    void set_budget(Outlook outlook) noexcept;
 
     base::Nanoseconds most_;
     Senses senses_;

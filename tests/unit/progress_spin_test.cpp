@@ -30,9 +30,9 @@ constexpr Spin::Senses senses{.clock = [] { return core.now; },
                               .evicted = [] { return core.evicted; }};
 
 /// Looks in vain, one microsecond each, until it should sleep; for how long it did.
-Nanoseconds spin_once(Spin& spin, Nanoseconds answer) {
+Nanoseconds spin_once(Spin& spin, Nanoseconds answer, Nanoseconds unseen = 0) {
     const auto since = core.now;
-    while (!spin.over(core.now, since, [&] { return answer; })) core.now += microsecond;
+    while (!spin.over(core.now, since, [&] { return Spin::Outlook{answer, unseen}; })) core.now += microsecond;
     return core.now - since;
 }
 
@@ -52,8 +52,14 @@ TEST_CASE("spin: as long as an answer takes and a sleep costs, and never longer 
     CHECK(about(45 * microsecond, 50 * microsecond));
     CHECK(about(0, 50 * microsecond));                // nobody knows
     CHECK(about(5 * millisecond, Spin::sleep_cost));  // it will not come while we spin
+    core.now += millisecond;
+    const auto unseen = 100 * microsecond;
+    const auto spun = spin_once(spin, 20 * microsecond, unseen);
+    CHECK(spun >= 20 * microsecond + Spin::sleep_cost + unseen);
+    CHECK(spun <= 50 * microsecond + unseen);
     Spin none(0, senses);
     CHECK(spin_once(none, 2 * microsecond) <= microsecond);
+    CHECK(spin_once(none, 2 * microsecond, unseen) <= microsecond);
 }
 
 TEST_CASE("spin: who has the core to himself spins on", "[progress]") {
