@@ -112,8 +112,8 @@ enum class EventKind : std::uint8_t {
     link_down,        // link, code, text: the cause; `data` the acceptor's reply if it refused
     rail_down,        // text: the cause. Every link has had its link_down before
     rail_up,          // where info().comes_back: connecting makes sense again, in both directions
-    devices_changed,  // Transport::scan may find another device than before, of any transport
     connect_request,  // link, data: the hello. Answer with accept or refuse
+    devices_changed,  // Transport::scan may find another device than before, of any transport
 };
 
 enum class WorkStatus : std::uint8_t {

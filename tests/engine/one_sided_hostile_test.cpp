@@ -18,7 +18,7 @@ public:
     Hostile(SimHosts& hosts, messaging::Engine& victim)
         : log_(base::LogLevel::off),
           rail_set_(transports_of(hosts), {}, log_),
-          policy_(sched::make_policy("round_robin", rail_set_.size())),
+          policy_(sched::make_policy("round_robin", rail_set_.capacity())),
           rails_(options(), rail_set_, *policy_, *this, log_),
           victim_(rails_.learn(*rails::ProcessAddress::parse(victim.address()))) {
         static_cast<void>(victim.add_peer(rails_.own_address("hostile", 1).encode()));

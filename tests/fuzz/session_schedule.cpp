@@ -59,7 +59,7 @@ public:
         : host_(host),
           other_rank_(1 - self.rank),
           rails_(transports_of(fabric, host, plan), {}, log_),
-          policy_(sched::make_policy(policy, rails_.size())),
+          policy_(sched::make_policy(policy, rails_.capacity())),
           manager(options_of(self, checksum), rails_, *policy_, *this, log_) {
         for (std::uint32_t rank = 0; rank < 2; ++rank) manager.peers().of_rank(rank);
     }

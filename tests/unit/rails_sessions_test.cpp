@@ -82,7 +82,7 @@ public:
     Process(World& world, std::string host, Identity self, const Options& options)
         : host_(std::move(host)),
           rails_(transports(world, host_), {}, log_),
-          policy_(sched::make_policy("vft", rails_.size())),
+          policy_(sched::make_policy("vft", rails_.capacity())),
           manager(manager_options(self, options), rails_, *policy_, *this, log_) {
         for (std::uint32_t rank = 0; rank < 2; ++rank) manager.peers().of_rank(rank);
     }

@@ -48,7 +48,7 @@ struct Net {
     }
     static char letter(const Event& event) {
         if (event.kind == EventKind::done) return event.status == WorkStatus::ok ? 'o' : 'l';
-        return "?rnUDXBc"[static_cast<std::size_t>(event.kind)];
+        return "?rnUDXBcd"[static_cast<std::size_t>(event.kind)];
     }
     [[nodiscard]] std::string news_a() { return std::exchange(at_a, {}); }
     [[nodiscard]] std::string news_b() { return std::exchange(at_b, {}); }
