@@ -1,0 +1,108 @@
+// Links and rails that are lost, come back, or are new.
+#include <fmt/format.h>
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <random>
+#include <string>
+
+#include "unit/rails_world.hpp"
+
+using namespace rails_world;  // NOLINT: the tests are about it
+
+TEST_CASE("a lost link comes back by itself, and both sides tell", "[rails][sessions][recovery]") {
+    Couple pair(2, {}, GENERATE(10, 30));
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    pair.world.fabric.cut("a/eth1", "b/eth1", sim::Cut::loud);
+    pair.until([&] { return pair.both_have(1); });
+    pair.talk();
+    run(pair.world, {&pair.a, pair.b.get()}, 3 * base::second);
+    pair.talk();
+    CHECK(pair.both_have(1));
+    pair.world.fabric.restore("a/eth1", "b/eth1");
+    const auto restored = World::now();
+    pair.until([&] { return pair.both_have(2); });
+    CHECK(World::now() - restored < base::second);
+    pair.talk();
+    CHECK(pair.a.links_lost(1) == 1);
+    CHECK(pair.b->links_lost(0) == 1);
+    for (const auto* side : {&pair.a, pair.b.get()}) {
+        REQUIRE(side->news.size() == 2);
+        CHECK_FALSE(side->news[0].up);
+        CHECK(side->news[1].up);
+        CHECK(side->news[1].rail == 1);
+        CHECK(side->news[1].cause == "the path is cut");
+        CHECK(side->news[1].down > 3 * base::second);
+        CHECK(side->news[1].down < 4 * base::second);
+        CHECK(side->gone.empty());
+    }
+}
+
+TEST_CASE("a rail that is up again is used at once, whichever side's it is", "[rails][sessions][recovery]") {
+    Couple pair(2, {}, GENERATE(10, 30));
+    const std::string rail = GENERATE("a/eth1", "b/eth1", "a/eth0");
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    pair.world.fabric.rail_down(rail, "no carrier");
+    pair.until([&] { return pair.both_have(1); });
+    run(pair.world, {&pair.a, pair.b.get()}, 100 * base::second);  // by now it is seldom asked for
+    pair.world.fabric.restore_rail(rail);
+    const auto restored = World::now();
+    pair.until([&] { return pair.both_have(2); });
+    CHECK(World::now() - restored < 20 * base::millisecond);
+    auto& owner = rail[0] == 'a' ? pair.a : *pair.b;
+    const auto whole = std::ranges::count(owner.news, no_peer, &RailNews::peer);
+    CHECK(whole == 2);  // down, and up
+    pair.talk();
+}
+
+TEST_CASE("a rail that is new is used, from both sides", "[rails][sessions][recovery]") {
+    Couple pair(2, {}, GENERATE(10, 30));
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    const auto add = [&](const char* host) {
+        pair.world.fabric.add_rail(
+            host, {.device = "eth2", .network = "net2", .timing = sim::simple_timing(1000, 300, 300, 400, 1.0)});
+    };
+    add("a");
+    run(pair.world, {&pair.a, pair.b.get()}, base::second);
+    CHECK(pair.a.news.back().cause == "it is new");
+    CHECK(pair.both_have(2));
+    add("b");
+    pair.until([&] { return pair.both_have(3); });
+    pair.talk();
+    pair.world.cut(sim::Cut::loud);  // the other two
+    pair.until([&] { return pair.both_have(1); });
+    pair.talk();
+    CHECK(pair.a.peer(1).traffic[2].received_frames > 0);
+    pair.world.restore();
+    pair.until([&] { return pair.both_have(3); });
+}
+
+TEST_CASE("no more rails are taken up than there is room for", "[rails][sessions][recovery]") {
+    Couple pair(2);
+    pair.talk();
+    for (std::size_t i = 2; i < 4 + RailSet::spare; ++i) {
+        pair.world.fabric.add_rail(
+            "a", {.device = fmt::format("eth{}", i), .timing = sim::simple_timing(1000, 300, 300, 400, 1.0)});
+    }
+    run(pair.world, {&pair.a, pair.b.get()}, base::second);
+    CHECK(pair.a.rails() == 2 + RailSet::spare);
+    pair.talk();
+}
+
+TEST_CASE("who said goodbye is not chased", "[rails][sessions][recovery]") {
+    Couple pair(2);
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    pair.world.fabric.cut("a/eth1", "b/eth1", sim::Cut::loud);
+    pair.until([&] { return pair.both_have(1); });
+    pair.world.restore();
+    pair.b->manager.say_goodbye(World::now());
+    pair.until([&] { return !pair.a.gone.empty(); });
+    run(pair.world, {&pair.a, pair.b.get()}, 2 * base::second);
+    CHECK(pair.both_have(1));
+}
