@@ -94,7 +94,8 @@ ip -n "$RIG_NAME-A" addr add 10.77.4.1/24 dev new4
 ip -n "$RIG_NAME-B" addr add 10.77.4.2/24 dev new4
 ip -n "$RIG_NAME-A" link set new4 up
 ip -n "$RIG_NAME-B" link set new4 up
-until_true "it is used" grep "^links 5\$" "$work/out"
+links=5
+until_true "it is used" grep "^links $links\$" "$work/out"
 
 echo "a process that is stopped for 3 s raises no alarm"
 lost=$(count '^down')

@@ -76,7 +76,7 @@ unset RAILMUX_JOB_KEY RAILMUX_TRANSPORTS RAILMUX_TCP_INTERFACES
 refuses 1 "tcp.encryption is on, and there is no job key" env RAILMUX_TCP_ENCRYPTION=on "$railmux" pingpong --listen 0
 
 # The version differs in one place at a time, as a release that changes just that would have it.
-for place in door:"it speaks version 9 of the railmux start-up protocol, this is version 1" \
+for place in door:"it speaks version 9 of the railmux start-up protocol, this is version 2" \
     contact:"it speaks wire version 9, this is version 4" \
     stream:"it speaks version 9 of the railmux stream, this is version 1" \
     hello:"it speaks wire version 9, this is version 4"; do
