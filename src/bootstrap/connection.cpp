@@ -14,9 +14,10 @@ void Connection::flush() {
         const auto sent = ::send(socket.get(), out.data() + done, out.size() - done, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (sent >= 0) {
             done += static_cast<std::size_t>(sent);
-        } else if (errno != EINTR) {
-            lost = errno != EAGAIN;
+        } else if (errno == EAGAIN) {
             break;
+        } else if (errno != EINTR) {
+            done = out.size();  // that it is lost shows when all that it has sent is read
         }
     }
     out.erase(out.begin(), out.begin() + static_cast<long>(done));

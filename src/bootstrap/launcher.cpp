@@ -77,6 +77,7 @@ private:
         for (std::size_t i = 0; i < children_.size(); ++i) {
             start_one(children_[i], plans[i]);
             serve();  // the first ones need not wait for the last to be started
+            if (ending_) return;
         }
     }
 

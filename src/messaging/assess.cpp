@@ -34,7 +34,13 @@ std::vector<LinkModel> Engine::models(Peer peer) {
 void Engine::connect_links(std::uint32_t peer, std::string_view what) {
     rails_.want(peer, now());
     const auto& known = rails_.peers()[peer];
-    progress_until([&] { return rails_.connected(peer) || known.left || known.failed != ErrorCode::ok; }, never_ends);
+    const auto over = [&] {
+        if (rails_.connected(peer) || known.left || known.failed != ErrorCode::ok) return true;
+        refuse_if_left();
+        rails_.want(peer, now_);  // once more, if the session ended meanwhile
+        return false;
+    };
+    progress_until(over, never_ends);
     if (!rails_.connected(peer)) {
         throw error_with(Peer::from_index(peer), known.left ? ErrorCode::peer_left : known.failed,
                          fmt::format("{} cannot be {}", rails_.peers().name(peer), what));

@@ -254,13 +254,14 @@ void BulkIn::resume(std::uint32_t peer, base::Nanoseconds now) {
 
 /// No link is left over which the rest could be got.
 void BulkIn::leave_to_peer(Transfer& transfer, base::Nanoseconds now) {
-    for (const auto& range : std::vector(transfer.unread)) {
+    const auto unread = std::exchange(transfer.unread, {});  // first: what is sent below may bring us here again
+    std::erase(reading_, transfer.index);
+    for (const auto& range : unread) {
         if (grant(transfer, range, now)) continue;
         transfer.incomplete = true;  // as if it were here, so that the peer does not wait for ever
         transfer.code = ErrorCode::out_of_memory;
         transfer.got += range.end - range.begin;
     }
-    drop_unread(transfer);
     confirm(transfer, now);
     end_if_over(transfer);
 }

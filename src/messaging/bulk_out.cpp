@@ -16,7 +16,7 @@ BulkOut::Transfer& BulkOut::begin(const Source& source) {
     ++flows_[source.peer]->transfers;
     Transfer& transfer = transfers_.take();
     transfer.cleared = transfer.denied = false;
-    transfer.code = ErrorCode::ok;
+    transfer.code = transfer.gone = ErrorCode::ok;
     transfer.source = source;
     transfer.wanted = transfer.granted = transfer.got = 0;
     transfer.under_way = 0;
@@ -210,6 +210,7 @@ void BulkOut::released(const Frame& frame) {
     Transfer* transfer = of_token(frame.token);
     if (transfer == nullptr) return;
     --transfer->under_way;
+    if (frame.abandoned && transfer->code == ErrorCode::ok) transfer->code = transfer->gone;
     for (const auto& piece : frame.put()) {
         transfer->regions.release(use_for(*transfer), frame.registered_with, piece.data);
     }
@@ -261,7 +262,14 @@ void BulkOut::peer_gone(std::uint32_t peer, ErrorCode code) {
     transfers_.for_each([&](Transfer& transfer) {
         if (transfer.source.peer != peer || transfer.code != ErrorCode::ok) return;
         if (transfer.under_way == 0) return end(transfer, code);
-        transfer.code = code;  // the end comes when no rail reads it any more
+        // The end comes when no rail reads it any more. If all of it is on its way, acknowledgements may be, too: whoever goes
+        // may do so as soon as he has it.
+        const bool all = transfer.cleared && transfer.granted + transfer.got == transfer.wanted;
+        if (all && transfer.unplanned == 0) {
+            transfer.gone = code;
+            return;
+        }
+        transfer.code = code;
         transfer.unplanned = 0;
         std::erase(flows_[peer]->ready, transfer.index);
     });

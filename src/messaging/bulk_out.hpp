@@ -91,6 +91,7 @@ private:
         bool cleared = false;            // the peer has said what it wants
         bool denied = false;             // its puts are not allowed (any more)
         ErrorCode code = ErrorCode::ok;  // how it ends
+        ErrorCode gone = ErrorCode::ok;  // ... if the peer did not get all of it before it went
         Source source;
         Handle receiver;
         std::uint64_t wanted = 0;

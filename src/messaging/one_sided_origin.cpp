@@ -34,6 +34,7 @@ Access& Origin::begin(Operation& operation, AccessKind kind, const RemotePlace& 
     access.bytes = operation.bytes;
     access.large = access.bytes > options_.small_max;
     access.sent = access.moving = access.answered = false;
+    access.gone = ErrorCode::ok;
     return access;
 }
 
@@ -206,6 +207,8 @@ void Origin::bulk_sent(std::uint64_t index, ErrorCode code, std::uint64_t) {
     access.moving = false;
     if (access.answered || code != ErrorCode::ok) {
         end(access, access.answered ? access.code : code);
+    } else if (access.gone != ErrorCode::ok) {
+        end(access, access.gone);
     } else if (access.put.end == PutEnd::local) {
         end_operation(access, ErrorCode::ok);
     }
@@ -285,7 +288,9 @@ void Origin::peer_gone(std::uint32_t peer, ErrorCode code) {
     if (!busy(peer)) return;
     flows_[peer]->waiting = nullptr;
     accesses_.for_each([&](Access& access) {
-        if (access.peer == peer && !access.moving) end(access, code);  // others when no rail reads them any more
+        if (access.peer != peer) return;
+        if (!access.moving) return end(access, code);
+        access.gone = code;  // the end comes when no rail reads it any more
     });
 }
 

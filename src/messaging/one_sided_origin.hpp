@@ -48,6 +48,7 @@ struct Access {
     bool moving = false;    // large put: the source is still read
     bool answered = false;  // ... and how it ended is known already
     ErrorCode code = ErrorCode::ok;
+    ErrorCode gone = ErrorCode::ok;  // large put: the peer went, and its answer cannot come any more
     Handle bulk;
     std::uint64_t fence = 0;  // among those of its peer
     std::uint32_t cost = 0;   // credit

@@ -104,6 +104,7 @@ void Engine::refuse_if_left() const {
 
 void Engine::leave() {
     const Lock lock(*this);
+    refuse_in_callback("leave");
     if (std::exchange(left_, true)) return;
     const auto late = say_farewell();
     membership_.leave();

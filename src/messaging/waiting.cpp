@@ -197,9 +197,14 @@ bool Engine::flush(std::chrono::nanoseconds timeout) {
 Peer Engine::connect(std::string_view where, std::chrono::nanoseconds timeout) {
     const Lock lock(*this);
     refuse_if_left();
+    refuse_in_callback("connect");
     const auto knock = membership_.knock(where, address(), timeout);
     std::optional<std::vector<std::byte>> answer;
-    progress_until([&] { return (answer = membership_.answer(knock)).has_value(); }, forever);
+    const auto answered = [&] {
+        refuse_if_left();  // by another thread meanwhile
+        return (answer = membership_.answer(knock)).has_value();
+    };
+    progress_until(answered, forever);
     const auto parsed = rails::ProcessAddress::parse(*answer);
     if (parsed) return Peer::from_index(rails_.learn(*parsed));
     const auto refusal = rails::ProcessAddress::refusal(*answer);
@@ -208,7 +213,9 @@ Peer Engine::connect(std::string_view where, std::chrono::nanoseconds timeout) {
 
 std::optional<Peer> Engine::accept(std::chrono::nanoseconds timeout) {
     const Lock lock(*this);
-    if (!progress_until([this] { return !knocked_.empty(); }, after(now(), timeout))) return std::nullopt;
+    refuse_if_left();
+    progress_until([this] { return left_ || !knocked_.empty(); }, after(now(), timeout));
+    if (knocked_.empty()) return std::nullopt;
     const auto peer = knocked_.front();
     knocked_.erase(knocked_.begin());
     return Peer::from_index(peer);

@@ -204,7 +204,7 @@ void Connector::pair_failed(Link& link, ErrorCode code, std::string_view cause, 
                                   link.label, cause);
     const auto* talk = peers_[link.peer].talk.get();
     // This very process has proved that it knows the key and speaks our version: so what was said now was corrupted.
-    const bool proved = talk != nullptr && talk->linked && options_.checksum;
+    const bool proved = talk != nullptr && talk->linked;
     if (proved && code != ErrorCode::peer_left) code = ErrorCode::unreachable;
     const bool hopeless =
         code == ErrorCode::wrong_version || code == ErrorCode::wrong_key || code == ErrorCode::peer_left;
@@ -319,6 +319,7 @@ void Connector::received(Link& link, std::span<const std::byte> bytes, base::Nan
         disconnect(link, now);
         return;
     }
+    if (leaving_) return disconnect(link, now);  // its next try is told why
     // This is no replay, so what its hello asked for may be done now; if it still may: sessions have gone on since.
     const auto hello = *parse_hello(link.setup->hello);
     const auto verdict = judge(link.rail, hello, link.peer, now);

@@ -96,7 +96,7 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
         case EventKind::rail_down: on_rail_down(rail, event.text, now); break;
         case EventKind::rail_up: on_rail_up(rail, now); break;
         case EventKind::devices_changed:
-            next_scan_ = now + scan_delay;
+            next_scan_ = std::min(next_scan_, now + scan_delay);
             schedule(next_scan_);
             break;
         case EventKind::link_up:
@@ -125,6 +125,7 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
     }
     const auto body = bytes.subspan(FrameHeader::size);
     if (header->type == FrameType::closing) {
+        hear_ack(link, *header, now);
         link.leaving = true;
         return;
     }
@@ -319,6 +320,9 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
             upper_.on_peer_gone(peer, ErrorCode::peer_left);
         } else if (in.type == FrameType::address) {
             good = moved(peer, bytes, now) && good;
+        } else if ((in.flags & frame_flag::ordered) !=
+                   0) {  // these go up as they come, from the link that they came by
+            good = false;
         } else {
             good = in.type == FrameType::settle ? on_settle(peer, bytes, now) : on_settled(link, in, bytes, now);
         }

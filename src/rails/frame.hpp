@@ -128,6 +128,7 @@ struct Frame {
     std::uint8_t undone = 0;       // taken works that have not been `done`
     bool queued = false;           // in an outbox
     bool acked = false;
+    bool abandoned = false;       // ... but only because its session ended: it may or may not have arrived
     base::Nanoseconds sent = 0;   // when it was handed to a link, last
     bool charged = false;         // it counts as being on its link
     bool alone = false;           // nothing was on its link when it was handed over, nor of others on its rail

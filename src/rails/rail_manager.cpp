@@ -213,7 +213,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
     std::erase(bulk_peers_, peer);
     const auto let_go = [&](Frame& frame) {
         uncharge(frame);
-        frame.acked = true;
+        frame.acked = frame.abandoned = true;
         release_if_free(peer, frame);
     };
     upper_.on_peer_gone(peer, code);  // before it is told of frames that were not delivered

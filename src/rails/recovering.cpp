@@ -112,7 +112,8 @@ bool RailManager::moved(std::uint32_t peer, std::span<const std::byte> body, bas
     const auto address = ProcessAddress::parse(body);
     if (!address || address->instance != peers_[peer].instance) return false;
     peers_.learn(peer, address->instance, body);
-    incomplete_.push_back(peer);  // there may be pairs that were not there before
+    // There may be pairs that were not there before.
+    if (std::ranges::find(incomplete_, peer) == incomplete_.end()) incomplete_.push_back(peer);
     schedule(now);
     return true;
 }

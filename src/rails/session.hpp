@@ -89,14 +89,17 @@ template <typename Release>
 bool Session::acknowledged(std::uint32_t ack, std::span<const std::byte> sack, Release release) {
     const auto done = ack - sent_.base();
     const auto outstanding = next_seq_ - sent_.base();
-    if (done > outstanding) return done > ~std::uint32_t{0} / 2;  // an old one, overtaken on another link, is fine
-    for (std::uint32_t i = 0; i < done; ++i) {
+    constexpr auto half = ~std::uint32_t{0} / 2;
+    const bool old = done > half;  // overtaken on another link: what it says beyond holds all the same
+    if (done > outstanding && !old) return false;
+    for (std::uint32_t i = 0; i < done && !old; ++i) {
         Frame* frame = sent_.get(sent_.base());
         sent_.pop();
         if (frame != nullptr) release(*frame);
     }
     for (std::uint32_t i = 0; i < sack.size() * 8; ++i) {
         if ((static_cast<unsigned>(sack[i / 8]) >> (i % 8) & 1U) == 0) continue;
+        if (old && ack + i - sent_.base() > half) continue;
         if (ack + i - sent_.base() >= next_seq_ - sent_.base()) return false;
         auto& slot = sent_.at(ack + i);
         if (slot != nullptr) release(*std::exchange(slot, nullptr));

@@ -6,6 +6,8 @@
 // where nothing more can come then, and what had come by then.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/crc32c.hpp"
 #include "rails/rail_manager.hpp"
 #include "rails/seal.hpp"
@@ -76,7 +78,8 @@ void RailManager::ask_to_settle(std::uint32_t peer, std::uint64_t nonce, base::N
 bool RailManager::on_settle(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
     if (body.size() != settle_size) return false;
     const auto nonce = base::load<std::uint64_t>(body.data());
-    if (nonce == 0) return false;
+    auto& talk = *peers_[peer].talk;
+    if (nonce == 0 || (!talk.session.open_for_settling() && !talk.waiting.empty())) return false;
     static_cast<void>(catch_up());  // links are about to change
     Link* found = nullptr;
     links_.for_each([&](Link& link) {
@@ -87,7 +90,7 @@ bool RailManager::on_settle(std::uint32_t peer, std::span<const std::byte> body,
         return true;
     }
     found->peer = peer;
-    peers_[peer].talk->to_settle.push_back(nonce);
+    if (std::ranges::find(talk.to_settle, nonce) == talk.to_settle.end()) talk.to_settle.push_back(nonce);
     if (found->state == LinkState::live) {
         break_off(*found, "the other side lost it", now);
     } else if (found->state != LinkState::closing) {
@@ -125,7 +128,9 @@ bool RailManager::on_settled(const Link& link, const FrameHeader& header, std::s
     acks.aux = base::load<std::uint32_t>(body.data() + settle_size);
     if (!take_acks(link, acks, body.subspan(settled_size), false, now)) return false;
     auto& settling = known.talk->settling;
-    if (std::erase(settling, base::load<std::uint64_t>(body.data())) == 0) return false;
+    const auto asked = std::ranges::find(settling, base::load<std::uint64_t>(body.data()));
+    if (asked == settling.end()) return false;
+    settling.erase(asked);               // one: a link to ourselves has two ends, each of which asked
     if (!settling.empty()) return true;  // parked frames do not tell for which of the links
     static_cast<void>(catch_up());
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {

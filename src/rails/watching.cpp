@@ -11,9 +11,9 @@ namespace {
 constexpr base::Nanoseconds keepalive_gap = 5 * base::millisecond;
 // Kernels hold an acknowledgement back for 40 ms: sooner there is no use in looking for that of a keepalive.
 constexpr base::Nanoseconds keepalive_answered = 60 * base::millisecond;
-// An idle link is sent something at least every fourth turn (Silence::wants_keepalive): three times that without anything, from
-// somebody who is heard elsewhere, is no chance.
-constexpr int passed_over_turns = 12;
+// An idle link is sent something at least every fourth turn (Silence::wants_keepalive) of the other side, which may have as many
+// links as a thousand: without anything for longer than that, from somebody who is heard elsewhere, is no chance.
+constexpr base::Nanoseconds passed_over_longest = 30 * base::second;
 // Whoever said something so many turns ago is there.
 constexpr int recent_turns = 2;
 }  // namespace
@@ -76,7 +76,8 @@ base::Nanoseconds RailManager::watch_link(Link& link, base::Nanoseconds now) {
     const auto& cost = talk.costs[link.place];
     // The model may be a guess: what messages took counts, too.
     const auto round_trip = 2 * std::max(cost.latency, link.echo.latency(now)) / sched::ticks_per_ns;
-    const auto predicted = round_trip + sched::times(link.unacked_bytes, cost.per_byte) / sched::ticks_per_ns;
+    const auto unanswered = link.unacked_bytes + link.gets * options_.fragment;
+    const auto predicted = round_trip + sched::times(unanswered, cost.per_byte) / sched::ticks_per_ns;
     Silence::Limits limits;
     limits.overdue += round_trip;
     limits.doubtful += 5 * predicted;
@@ -109,7 +110,7 @@ bool RailManager::gone_unheard(Link& link, base::Nanoseconds now) {
         return slot != link.slot && now - links_.at(slot).said_at <= recent;
     });
     link.unheard.look(link.said_at, elsewhere, recent, now);
-    const bool passed_over = link.unheard.passed_over() >= passed_over_turns * turn_;
+    const bool passed_over = link.unheard.passed_over() >= std::max(passed_over_longest, 6 * turn_);
     if (!passed_over && link.unheard.silent() < options_.unheard) return false;
     const auto silent = static_cast<double>(link.unheard.silent()) / static_cast<double>(base::second);
     break_off(link, fmt::format("nothing came for {:.1f} s{}", silent, passed_over ? ", but over other links" : ""),

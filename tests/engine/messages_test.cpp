@@ -250,6 +250,23 @@ TEST_CASE("a message that no rail to its sender can place fails, though rails to
     }
 }
 
+TEST_CASE("a large message has arrived, though whoever received it leaves at once", "[engine]") {
+    for (int round = 0; round < 20; ++round) {
+        Pair pair;
+        const auto data = pattern(1 << 20);
+        std::vector<std::byte> got(data.size());
+        auto receive = pair.b.irecv(pair.to_a, 1, got);
+        auto send = pair.a.isend(pair.to_b, 1, data);
+        std::optional<Status> status;
+        const auto received = [&] { return (status = pair.b.test(receive)).has_value(); };
+        pair.until([&] { return received() || (pair.a.progress(), received()); });
+        CHECK(status->ok());
+        std::thread other([&] { pair.b_.reset(); });
+        CHECK(pair.a.wait(send).ok());
+        other.join();
+    }
+}
+
 TEST_CASE("misuse is refused in words", "[engine]") {
     Context context(test::two_rails());
     std::array<std::byte, 8> data{};

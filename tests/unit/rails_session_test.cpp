@@ -59,6 +59,19 @@ TEST_CASE("selective acknowledgements release what is beyond a gap", "[rails][se
     CHECK_FALSE(t.session.acknowledged(3, beyond, note));
 }
 
+TEST_CASE("an acknowledgement that was overtaken still says what is beyond its gap", "[rails][session]") {
+    Fixture t;
+    for (int i = 0; i < 6; ++i) t.enter();
+    std::vector<std::uint32_t> released;
+    const auto note = [&](Frame& f) { released.push_back(f.seq); };
+    CHECK(t.session.acknowledged(2, {}, note));
+    const std::array sack{std::byte{0b0001'0011}};
+    CHECK(t.session.acknowledged(0, sack, note));
+    CHECK(released == std::vector<std::uint32_t>{0, 1, 4});
+    const std::array beyond{std::byte{0b1000'0000}};
+    CHECK_FALSE(t.session.acknowledged(1, beyond, note));
+}
+
 TEST_CASE("the window closes and opens", "[rails][session]") {
     Fixture t;
     while (t.session.open_for_messages()) t.enter();

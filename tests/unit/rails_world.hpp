@@ -25,7 +25,6 @@ using namespace railmux;
 using namespace railmux::rails;
 namespace sim = railmux::transports::sim;
 
-
 using Strings = std::vector<std::string>;
 using Codes = std::vector<ErrorCode>;
 
@@ -229,6 +228,5 @@ inline void have_b_give_up(Couple& pair) {
     pair.until([&] { return !pair.b->gone.empty(); });
     pair.world.restore();
 }
-
 
 }  // namespace rails_world

@@ -97,7 +97,7 @@ void until(const std::function<void()>& step, const std::function<bool()>& holds
 const std::vector<std::byte> hello(56, std::byte{7});
 const std::string secret = "what nobody on the way should read";
 
-std::vector<std::byte> bytes_of(std::string_view text) {
+std::vector<std::byte> payload_of(std::string_view text) {
     const auto view = std::as_bytes(std::span(text));
     return {view.begin(), view.end()};
 }
@@ -145,7 +145,7 @@ std::string try_to_connect(Host& from, Host& to) {
 TEST_CASE("tcp: payload can be read on the way in plain text, and not where it is encrypted", "[tcp][encryption]") {
     const std::string key = GENERATE("", "the job's key");
     Tapped t(key);
-    const auto payload = bytes_of(secret);
+    const auto payload = payload_of(secret);
     t.a.send(payload);
     t.b.send(payload);
     t.run([&] { return t.a.received == payload && t.b.received == payload; });
@@ -228,7 +228,7 @@ TEST_CASE("tcp: an encrypted connection that is cut is told apart from one that 
 
 TEST_CASE("tcp: what was recorded of a connection gets nobody in", "[tcp][encryption]") {
     Tapped t("the job's key");
-    t.a.send(bytes_of(secret));
+    t.a.send(payload_of(secret));
     t.run([&] { return t.b.received.size() == secret.size(); });
     const auto recorded = t.wire.connections.front().there.seen;
     const auto again = test::connected_to(t.b.endpoint());

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #if defined(__aarch64__)
@@ -71,18 +72,25 @@ struct TlsContext::Callbacks {
         return *static_cast<TlsContext*>(SSL_CTX_get_app_data(SSL_get_SSL_CTX(ssl)));
     }
 
-    // Each connection has the key to itself: it writes into it what was agreed upon.
+    /// Each connection has the key to itself: it writes into it what was agreed upon. To OpenSSL it is a session like those of
+    /// tickets, which are over after 304 s; ours does not age.
+    static SSL_SESSION* copy_of_key(SSL* ssl) {
+        auto* key = SSL_SESSION_dup(context_of(ssl).key_.get());
+        if (key != nullptr) SSL_SESSION_set_time(key, static_cast<long>(std::time(nullptr)));
+        return key;
+    }
+
     static int connector_key(SSL* ssl, const EVP_MD*, const unsigned char** name, std::size_t* size,
                              SSL_SESSION** key) {
         *name = reinterpret_cast<const unsigned char*>(identity.data());
         *size = identity.size();
-        *key = SSL_SESSION_dup(context_of(ssl).key_.get());
+        *key = copy_of_key(ssl);
         return *key != nullptr ? 1 : 0;
     }
 
     static int acceptor_key(SSL* ssl, const unsigned char* name, std::size_t size, SSL_SESSION** key) {
         const bool ours = std::string_view(reinterpret_cast<const char*>(name), size) == identity;
-        *key = ours ? SSL_SESSION_dup(context_of(ssl).key_.get()) : nullptr;
+        *key = ours ? copy_of_key(ssl) : nullptr;
         return 1;
     }
 
@@ -184,6 +192,7 @@ TlsContext::TlsContext(std::string_view job_key, std::uint64_t records_before_ne
                 SSL_SESSION_set_protocol_version(key_.get(), TLS1_3_VERSION) == 1 &&
                 SSL_SESSION_set1_id_context(key_.get(), context_name.data(), context_name.size()) == 1,
             "key for TLS 1.3");
+    SSL_SESSION_set_time(key_.get(), 1);  // older than any: so each connection shows that its copy's time counts
     method_.reset(BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "railmux socket"));
     require(method_ && BIO_meth_set_write_ex(method_.get(), Callbacks::write) == 1 &&
                 BIO_meth_set_read_ex(method_.get(), Callbacks::read) == 1 &&
@@ -215,6 +224,7 @@ Tls::~Tls() {
     if (ready_ && trouble_.empty() && !waiting()) {
         forget_errors();
         SSL_shutdown(ssl_.get());
+        forget_errors();
     }
     ssl_.reset();  // before what its BIO uses
 }
@@ -369,10 +379,12 @@ void Tls::over(std::string why, ErrorCode code) noexcept {
 void Tls::fail(int result) noexcept {
     const int kind = SSL_get_error(ssl_.get(), result);
     const int reason = ERR_GET_REASON(ERR_peek_last_error());
-    if (kind == SSL_ERROR_ZERO_RETURN) {
-        goodbye_ = true;
-    } else if (socket_error_ != 0) {
+    if (socket_error_ != 0) {
         over(std::strerror(socket_error_));
+    } else if (kind == SSL_ERROR_ZERO_RETURN && ready_) {
+        goodbye_ = true;
+    } else if (kind == SSL_ERROR_ZERO_RETURN) {
+        over("closed by the other side before its greeting was over");
     } else if (ended_) {
         over(ready_ ? "closed by the other side without goodbye: its process has ended, or somebody cut the connection"
                     : "closed by the other side before its greeting was over");
@@ -383,6 +395,7 @@ void Tls::fail(int result) noexcept {
     } else {
         over("TLS: " + crypto_reason());
     }
+    forget_errors();  // the application may have connections of its own in this thread, which would take them for theirs
 }
 
 }  // namespace railmux::transports::tcp
