@@ -73,9 +73,10 @@ TEST_CASE("over a network that tells nothing, a link is lost when only others ar
     CHECK(pair.a.news.empty());
     const auto cut = World::now();
     pair.world.fabric.cut("a/eth0", "b/eth0", sim::Cut::silent);
+    run(pair.world, {&pair.a, pair.b.get()}, 25 * base::second);
+    CHECK(pair.both_have(2));
     pair.until([&] { return pair.both_have(1); });
-    CHECK(World::now() - cut > 2 * base::second);
-    CHECK(World::now() - cut < 8 * base::second);
+    CHECK(World::now() - cut < 40 * base::second);
     pair.talk();
     pair.world.restore();
     pair.until([&] { return pair.both_have(2); });
