@@ -108,6 +108,11 @@ void work_both_ways(Engine& a, Peer to_b, Engine& b, Peer to_a, Until until) {
         const bool first = works[0].over();
         return works[1].over() && first;
     });
+    // A region that goes while something of it is still on its way back gives the other side up, after close.timeout.
+    until([&] {
+        const bool first = a.flush(std::chrono::nanoseconds(0));
+        return b.flush(std::chrono::nanoseconds(0)) && first;
+    });
     for (const auto& work : works) work.check();
 }
 
