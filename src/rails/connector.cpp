@@ -319,7 +319,6 @@ void Connector::received(Link& link, std::span<const std::byte> bytes, base::Nan
         disconnect(link, now);
         return;
     }
-    if (leaving_) return disconnect(link, now);  // its next try is told why
     // This is no replay, so what its hello asked for may be done now; if it still may: sessions have gone on since.
     const auto hello = *parse_hello(link.setup->hello);
     const auto verdict = judge(link.rail, hello, link.peer, now);
