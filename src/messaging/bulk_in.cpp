@@ -70,6 +70,10 @@ void BulkIn::refuse(std::uint32_t peer, Handle sender, base::Nanoseconds now) {
     send_cts(peer, {.sender = sender}, {}, now);
 }
 
+void BulkIn::refuse_for_good(std::uint32_t peer, Handle sender, base::Nanoseconds now) {
+    send_cts(peer, {.sender = sender, .leaves = true}, {}, now);
+}
+
 void BulkIn::send_cts(std::uint32_t peer, const CtsBody& cts, std::span<const rails::BulkTarget::Key> keys,
                       base::Nanoseconds now) {
     const auto size = FrameHeader::size + CtsBody::size + keys.size() * bulk_key_size;

@@ -62,6 +62,8 @@ public:
     [[nodiscard]] bool take(const Place& place, const Offer& offer, base::Nanoseconds now);
     /// Tells the peer that nothing of it is wanted.
     void refuse(std::uint32_t peer, Handle sender, base::Nanoseconds now);
+    /// ... nor of anything else: for its sender it fails as peer_left.
+    void refuse_for_good(std::uint32_t peer, Handle sender, base::Nanoseconds now);
 
     /// Nothing more is written. What the peer still sends is awaited, and then the transfer over.
     void close(Handle handle) noexcept;

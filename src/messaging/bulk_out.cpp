@@ -66,6 +66,7 @@ bool BulkOut::on_cts(std::uint32_t peer, std::span<const std::byte> body, base::
     if (transfer->offered.empty() ? again || cts->bytes != cts->wanted : again && cts->bytes == 0) return false;
     flows_[peer]->would_get = cts->would_get;
     transfer->receiver = cts->receiver;
+    if (cts->leaves) transfer->code = ErrorCode::peer_left;
     if (cts->bytes > 0) put(*transfer, cts->offset, cts->bytes, keys_, now);
     end_if_over(*transfer);
     return true;

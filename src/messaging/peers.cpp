@@ -128,6 +128,7 @@ base::Nanoseconds Engine::close_limit() const {
 /// Delivers what was sent, and says goodbye. The names of those who may not have got everything.
 std::vector<std::string> Engine::say_farewell() {
     std::vector<std::string> late;
+    receiver_.close(now());
     if (!progress_until([this] { return everything_sent(); }, now() + close_limit())) {
         for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
             if (rails_.peers()[peer].left || (!busy(peer) && rails_.idle(peer))) continue;

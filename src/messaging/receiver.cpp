@@ -67,7 +67,10 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
 
 void Receiver::drop(Arrived& message, base::Nanoseconds now) {
     give_credit(message, now);
-    if (message.left_behind && message.orphan == ErrorCode::ok) bulk_.refuse(message.peer, message.sender, now);
+    if (message.left_behind && message.orphan == ErrorCode::ok) {
+        closed_ ? bulk_.refuse_for_good(message.peer, message.sender, now)
+                : bulk_.refuse(message.peer, message.sender, now);
+    }
     free(message);
 }
 
@@ -104,6 +107,10 @@ bool Receiver::on_eager(std::uint32_t peer, std::span<const std::byte> body, bas
                 eager->payload);
         return true;
     }
+    if (closed_) {
+        rails_.consumed(peer, credit_of(eager->payload.size()), now);
+        return true;
+    }
     Arrived& message = arrived_.take();
     message.peer = peer;
     message.tag = eager->tag;
@@ -127,6 +134,11 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
         answer_rts(*operation,
                    {.peer = Peer::from_index(peer), .tag = rts->tag, .message = static_cast<std::size_t>(rts->bytes)},
                    {rts->sender, keys_}, now);
+        return true;
+    }
+    if (closed_) {
+        rails_.consumed(peer, rts_credit, now);
+        bulk_.refuse_for_good(peer, rts->sender, now);
         return true;
     }
     Arrived& message = arrived_.take();
@@ -175,6 +187,14 @@ void Receiver::peer_gone(std::uint32_t peer, ErrorCode code) {
     arrived_.for_each([&](Arrived& message) {
         if (message.peer == peer && message.orphan == ErrorCode::ok) message.orphan = code;
     });
+}
+
+void Receiver::close(base::Nanoseconds now) {
+    closed_ = true;
+    while (auto* oldest = matcher_.first()) {
+        matcher_.take(*oldest);
+        drop(static_cast<Arrived&>(*oldest), now);
+    }
 }
 
 }  // namespace railmux::messaging

@@ -56,6 +56,10 @@ public:
 
     void peer_gone(std::uint32_t peer, ErrorCode code);
 
+    /// Nothing more is received than what receives are posted for: what nobody waits for is dropped, now and when it comes.
+    /// Two processes that leave would otherwise wait for each other to take what they sent.
+    void close(base::Nanoseconds now);
+
     /// Messages that came before anybody wanted them, so far.
     [[nodiscard]] std::uint64_t unexpected() const noexcept { return unexpected_; }
 
@@ -74,6 +78,7 @@ private:
     SlotTable<Arrived> arrived_;
     std::vector<rails::BulkTarget::Key> keys_;  // scratch
     std::uint64_t unexpected_ = 0;
+    bool closed_ = false;
 };
 
 }  // namespace railmux::messaging

@@ -6,7 +6,8 @@ namespace railmux::messaging {
 
 namespace {
 constexpr std::uint64_t in_reserve = 1 << 8;  // beside a key's rail
-constexpr std::uint64_t would_get = 1;        // flag of cts
+constexpr std::uint64_t would_get = 1;        // flags of cts
+constexpr std::uint64_t leaves = 2;
 }  // namespace
 
 Handle read_handle(base::Reader& in) noexcept {
@@ -75,8 +76,10 @@ std::optional<CtsBody> parse_cts(std::span<const std::byte> body, std::vector<ra
     cts.bytes = in.read<std::uint64_t>();
     const auto flags = in.read<std::uint64_t>();
     cts.would_get = flags == would_get;
-    if ((flags & ~would_get) != 0 || cts.offset > cts.wanted || cts.bytes > cts.wanted - cts.offset)
+    cts.leaves = flags == leaves;
+    if ((flags != 0 && !cts.would_get && !cts.leaves) || cts.offset > cts.wanted || cts.bytes > cts.wanted - cts.offset)
         return std::nullopt;
+    if (cts.leaves && cts.wanted > 0) return std::nullopt;
     if (!read_keys(in, keys)) return std::nullopt;
     return cts;
 }
@@ -114,7 +117,7 @@ void write_cts(std::byte* to, const CtsBody& body, std::span<const rails::BulkTa
     base::store(to + 16, body.wanted);
     base::store(to + 24, body.offset);
     base::store(to + 32, body.bytes);
-    base::store(to + 40, body.would_get ? would_get : 0);
+    base::store(to + 40, (body.would_get ? would_get : 0) | (body.leaves ? leaves : 0));
     store_keys(to + 48, keys);
 }
 

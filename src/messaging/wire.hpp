@@ -37,7 +37,8 @@ struct RtsBody {
 };
 
 /// cts: handle of the sender, handle of the receiver, u64 bytes wanted in all, u64 offset, u64 bytes: that part is to be put;
-/// u64 flags (1: the receiver would rather have got it), u64 count, count keys as in rts.
+/// u64 flags (1: the receiver would rather have got it; 2: it leaves, and takes nothing any more), u64 count, count keys as
+/// in rts.
 struct CtsBody {
     static constexpr std::size_t size = 56;
     Handle sender;
@@ -46,6 +47,7 @@ struct CtsBody {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
     bool would_get = false;
+    bool leaves = false;
 };
 
 /// fin: handle of the receiver, u64 offset, u64 bytes: that part of the message is in its place.

@@ -200,13 +200,18 @@ TEST_CASE("leave: all at once", "[engine]") {
     std::vector<std::thread> threads;
     for (std::size_t i = 0; i < count; ++i) {
         threads.emplace_back([&, i] {
-            // Each has heard from everybody, and sends something that nobody takes, when it leaves.
+            // Each has heard from everybody, and sends something that nobody takes, when it leaves. The large one waits for
+            // its receiver, who leaves, too, and waits for ours.
             const auto data = pattern(100);
+            const auto big = pattern(large);
             std::vector<Request> sent;
             for (const auto peer : peers[i]) sent.push_back(all[i].isend(peer, 1, data));
             std::vector<std::byte> got(100);
             for (const auto peer : peers[i]) static_cast<void>(all[i].recv(peer, 1, got));
-            for (const auto peer : peers[i]) sent.push_back(all[i].isend(peer, 2, data));
+            for (const auto peer : peers[i]) {
+                sent.push_back(all[i].isend(peer, 2, data));
+                sent.push_back(all[i].isend(peer, 3, big));
+            }
             well[i] = thrown_by([&] { all[i].leave(); }) == ErrorCode::ok;
             for (auto& request : sent) {
                 const auto code = all[i].wait(request).code;
