@@ -11,8 +11,8 @@ namespace {
 constexpr base::Nanoseconds keepalive_gap = 5 * base::millisecond;
 // Kernels hold an acknowledgement back for 40 ms: sooner there is no use in looking for that of a keepalive.
 constexpr base::Nanoseconds keepalive_answered = 60 * base::millisecond;
-// An idle link is sent something at least every fourth turn (Silence::wants_keepalive) of the other side, which may have as many
-// links as a thousand: without anything for longer than that, from somebody who is heard elsewhere, is no chance.
+// An idle link is sent something at least every fourth turn (Silence::wants_keepalive) of the other side, which may have as
+// many links as a thousand: without anything for longer than that, from somebody who is heard elsewhere, is no chance.
 constexpr base::Nanoseconds passed_over_longest = 30 * base::second;
 // Whoever said something so many turns ago is there.
 constexpr int recent_turns = 2;
