@@ -64,8 +64,7 @@ bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds no
     if (count == 0) return false;
     // A wait does not read the clock for each look; what comes in at last is to be timed all the same, and time limits
     // must not begin in the past.
-    const bool news = std::any_of(events_.begin(), events_.begin() + static_cast<std::ptrdiff_t>(count),
-                                  [](const transports::Event& event) { return event.kind != EventKind::done; });
+    const bool news = take_note(rail, {events_.data(), count});
     const auto ended = exact || news ? options_.assessor.clock() : now;
     if (news) now = now_ = ended;
     look_ = {.begun = begun, .at = ended, .blind = blind};
@@ -73,6 +72,19 @@ bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds no
     for (std::size_t i = 0; i < count; ++i) handle(rail, events_[i], now);
     settle(now);
     return true;
+}
+
+/// Before the first of these is handled: whether there is more than ends of what was posted. What would be posted now to a link
+/// whose end is among them would be done after that end.
+bool RailManager::take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept {
+    bool news = false;
+    for (const auto& event : events) {
+        if (event.kind == EventKind::done) continue;
+        news = true;
+        if (event.kind != EventKind::link_down) continue;
+        if (Link* link = links_.find(rail, event.link); link != nullptr) link->over = true;
+    }
+    return news;
 }
 
 void RailManager::handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {

@@ -53,6 +53,7 @@ struct Link {
     bool refused = false;    // the rail took less than it was offered last time
     bool leaving = false;    // the other side said that it closes the link
     bool was_live = false;   // the handshake was done once
+    bool over = false;       // its link_down has been polled
     bool retried = false;    // a lost one that is asked for again, outside of any attempt
     std::uint32_t peer = no_peer;
     std::uint64_t nonce = 0;      // of its hello: names it at both ends, once the acceptor has it, or it is live

@@ -286,6 +286,7 @@ private:
 
     // Events (events.cpp)
     bool poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds now);
+    bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
     void handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_received(Link& link, const transports::Event& event, base::Nanoseconds now);

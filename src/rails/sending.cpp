@@ -220,7 +220,7 @@ void RailManager::post_dirty() {
 bool RailManager::post_outbox(Link& link) {
     auto& talk = *peers_[link.peer].talk;
     auto& rail = *rails_[link.rail].rail;
-    while (!link.outbox.empty()) {
+    while (!link.outbox.empty() && !link.over) {
         std::size_t count = 0;
         std::size_t told = works_.size();            // the first work that carries an acknowledgement
         const auto most = link.refused ? 2 : batch;  // try the door before lining up a crowd

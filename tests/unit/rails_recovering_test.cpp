@@ -41,6 +41,20 @@ TEST_CASE("a lost link comes back by itself, and both sides tell", "[rails][sess
     }
 }
 
+TEST_CASE("what is answered when the end of the link has been polled already is not lost",
+          "[rails][sessions][recovery]") {
+    Couple pair(1);
+    pair.talk();
+    pair.a.on_heard = [&] { pair.a.say(1, "answer"); };  // goes out in the middle of what one look brought
+    pair.b->say(0, "question");
+    run(pair.world, {pair.b.get()}, 10 * base::millisecond);
+    pair.world.cut(sim::Cut::loud);
+    pair.until([&] { return !pair.a.manager.connected(1); });
+    CHECK(Couple::heard(pair.a, "question"));
+    pair.world.restore();
+    pair.until([&] { return Couple::heard(*pair.b, "answer"); });
+}
+
 TEST_CASE("a rail that is up again is used at once, whichever side's it is", "[rails][sessions][recovery]") {
     Couple pair(2, {}, GENERATE(10, 30));
     const std::string rail = GENERATE("a/eth1", "b/eth1", "a/eth0");

@@ -113,6 +113,7 @@ public:
     Codes gone;  // how sessions ended
     int left = 0;
     std::vector<RailNews> news;
+    std::function<void()> on_heard = [] {};
 
 private:
     static Transports transports(World& world, const std::string& host) {
@@ -132,6 +133,7 @@ private:
 
     bool on_frame(std::uint32_t, const FrameHeader&, std::span<const std::byte> body) override {
         heard.emplace_back(reinterpret_cast<const char*>(body.data()), body.size());
+        on_heard();
         return true;
     }
     void on_released(std::uint32_t, const Frame&) override {}
