@@ -142,6 +142,7 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         return;
     }
     if (header->type == FrameType::lost) {
+        hear_ack(link, *header, now);  // whoever sent it need not tell once more
         if (!lost_there(link.peer, body, now)) break_off(link, "it sent a malformed frame", now);
         return;
     }
