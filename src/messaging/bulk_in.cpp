@@ -19,6 +19,7 @@ BulkIn::Transfer* BulkIn::begin(const Place& place) {
     Transfer& transfer = transfers_.take();
     transfer.closed = transfer.incomplete = transfer.confirmed = transfer.unreadable = false;
     transfer.code = ErrorCode::ok;
+    transfer.lacking = ErrorCode::access_denied;
     transfer.place = place;
     transfer.start = place.pieces.front().data;
     transfer.granted = transfer.put = transfer.got = 0;
@@ -263,7 +264,7 @@ void BulkIn::leave_to_peer(Transfer& transfer, base::Nanoseconds now) {
     for (const auto& range : unread) {
         if (grant(transfer, range, now)) continue;
         transfer.incomplete = true;  // as if it were here, so that the peer does not wait for ever
-        transfer.code = ErrorCode::out_of_memory;
+        transfer.lacking = ErrorCode::out_of_memory;
         transfer.got += range.end - range.begin;
     }
     confirm(transfer, now);
@@ -287,8 +288,7 @@ void BulkIn::confirm(Transfer& transfer, base::Nanoseconds now) {
 
 void BulkIn::end_if_over(Transfer& transfer) {
     if (transfer.put + transfer.got < transfer.place.bytes || transfer.getting > 0) return;
-    const auto failed = transfer.code == ErrorCode::ok ? ErrorCode::access_denied : transfer.code;
-    end(transfer, transfer.incomplete ? failed : ErrorCode::ok);
+    end(transfer, transfer.incomplete ? transfer.lacking : ErrorCode::ok);
 }
 
 void BulkIn::end(Transfer& transfer, ErrorCode code) {

@@ -93,10 +93,11 @@ private:
         bool used = false;
 
         bool closed = false;
-        bool incomplete = false;         // bytes were not put: it is closed, or they were denied
-        bool confirmed = false;          // the peer knows what was got
-        bool unreadable = false;         // the peer does not allow it any more
-        ErrorCode code = ErrorCode::ok;  // how it ends, if that is known already
+        bool incomplete = false;  // bytes are not here, and do not come; why is in `lacking`
+        bool confirmed = false;   // the peer knows what was got
+        bool unreadable = false;  // the peer does not allow it any more
+        ErrorCode lacking{};
+        ErrorCode code = ErrorCode::ok;  // of a peer that is gone
         Place place;
         std::byte* start = nullptr;  // where it goes: the place, or the bounce
         std::uint64_t granted = 0;   // bytes that the peer is to put ...

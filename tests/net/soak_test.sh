@@ -33,8 +33,9 @@ echo "a process that stands still is a hang, and what was under way is said"
 status=0
 # shellcheck disable=SC2016 # for the shell of the job
 timeout 60 "$railmux" run --no-prefix -n 2 sh -c '"$0" soak --minutes 1 --watchdog 2 &
-    [ "$RAILMUX_JOB_RANK" = 0 ] || { sleep 1; kill -STOP $!; sleep 20; kill -KILL $!; exit 1; }
-    wait $!' "$railmux" >"$work/out" 2>"$work/err" || status=$?
+    said() { until grep -q "$1" "$2"; do sleep 0.05; done; }
+    [ "$RAILMUX_JOB_RANK" = 0 ] || { said soaking "$1"; kill -STOP $!; said WRONG "$1"; kill -KILL $!; exit 1; }
+    wait $!' "$railmux" "$work/err" >"$work/out" 2>"$work/err" || status=$?
 [ $status != 0 ] || fail "a hang is no failure"
 mentions "WRONG: nothing has ended for 2000 ms; under way were"
 mentions " has not come"
