@@ -23,8 +23,8 @@ struct RailEvent {
 };
 
 /// What became of a peer. Given up: operations with it have failed, or fail with this code; the next one looks for it anew,
-/// unless its process has ended. Left: they fail as peer_left. Joined: it is a new rank, or a new process of one; what was
-/// under way with its predecessor has failed as peer_lost or peer_left.
+/// unless its process has ended: that is told once. Left: they fail as peer_left. Joined: it is a new rank, or a new process of
+/// one; what was under way with its predecessor has failed as peer_lost or peer_left.
 struct PeerEvent {
     Peer peer;
     ErrorCode code = ErrorCode::ok;  ///< ok: it joined

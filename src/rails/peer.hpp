@@ -105,6 +105,7 @@ struct Known {
     bool left : 1 = false;                 // it said goodbye
     bool ended : 1 = false;                // we were told that its process has: without links it is not looked for
     bool orderly : 1 = false;              // ... in good order
+    bool mourned : 1 = false;              // ... and not, and that it is lost has been told
     ErrorCode failed = ErrorCode::ok;      // how the last session ended, if it ended badly
     std::unique_ptr<std::string> failure;  // and why; null while nothing has failed
     std::vector<std::byte> address;        // encoded ProcessAddress; empty: not known yet

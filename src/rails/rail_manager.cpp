@@ -190,8 +190,9 @@ void RailManager::fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds now
         causes = known.address.empty() ? "it has not joined the job\n" : "no pair of rails reaches it\n";
     }
     known.failure = std::make_unique<std::string>(std::move(causes));
-    log_.warning("{} given up: {}", peers_.name(peer), to_string(code));
+    if (!known.mourned) log_.warning("{} given up: {}", peers_.name(peer), to_string(code));
     end_session(peer, static_cast<std::uint8_t>(known.epoch + 1), code);
+    known.mourned = known.ended;
 }
 
 void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code) {
@@ -229,7 +230,7 @@ void RailManager::follow_session(std::uint32_t peer, std::uint64_t instance, std
     if (!succeeded && epoch == known.epoch) return;
     const auto code = known.left ? ErrorCode::peer_left : ErrorCode::peer_lost;
     if (succeeded) {  // how the other one ended, and where it was, says nothing of this one
-        known.left = known.ended = false;
+        known.left = known.ended = known.mourned = false;
         known.failed = ErrorCode::ok;
         known.failure.reset();
         known.address.clear();
@@ -264,6 +265,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     assessor_.link_up(link, now);
     talk.follows = options_.connector.self.instance > peers_[peer].instance;
     talk.linked = true;
+    peers_[peer].mourned = false;
     next_turn_ = std::min(next_turn_, now + options_.keepalive);
     next_watch_ = std::min(next_watch_, next_turn_);
     schedule(next_watch_);

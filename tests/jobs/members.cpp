@@ -3,8 +3,8 @@
 //
 //   railmux run --name JOB -n 4 job_members FOLDER
 //
-// FOLDER/RANK.PID gets a line "PEER PID" when the two have heard of each other. A process leaves when FOLDER/leave.RANK is
-// there, and all do when FOLDER/leave is.
+// FOLDER/RANK.PID gets a line "PEER PID" when the two have heard of each other, and "lost PEER PID" when that one is lost. A
+// process leaves when FOLDER/leave.RANK is there, and all do when FOLDER/leave is.
 #include <railmux/context.hpp>
 
 #include <poll.h>
@@ -52,7 +52,10 @@ public:
         log_.open(folder_ / (std::to_string(context_.rank()) + "." + std::to_string(own_)));
         context_.on_peer_joined([this](const railmux::PeerEvent& event) { serve_.push_back(event.peer); });
         context_.on_peer_left([this](const railmux::PeerEvent& event) { others_[event.peer.index()] = {}; });
-        context_.on_peer_lost([this](const railmux::PeerEvent& event) { others_[event.peer.index()] = {}; });
+        context_.on_peer_lost([this](const railmux::PeerEvent& event) {
+            others_[event.peer.index()] = {};
+            log_ << "lost " << *context_.rank(event.peer) << ' ' << newest_[event.peer.index()] << std::endl;
+        });
         for (std::uint32_t rank = 0; rank < context_.size(); ++rank) {
             if (rank != context_.rank()) serve_.push_back(context_.peer(rank));
         }
@@ -131,7 +134,7 @@ private:
         std::memcpy(&head, room_.data(), sizeof head);
         check(status, head);
         if (other.process != head.process) other.known = false;
-        other.process = head.process;
+        other.process = newest_[status.peer.index()] = head.process;
         other.heard = head.number;
         if (!other.known && head.heard_process == own_) {
             other.known = true;
@@ -163,6 +166,7 @@ private:
     std::ofstream log_;
     std::vector<railmux::Peer> serve_;  // who is to get a first ball
     std::map<std::uint32_t, Other> others_;
+    std::map<std::uint32_t, std::uint64_t> newest_;  // the process of each that was heard of last, lost or not
     std::list<Sent> sent_;
     Words room_ = Words(largest);
     railmux::Request receive_;
