@@ -33,6 +33,11 @@ public:
     [[nodiscard]] virtual int descriptor() const = 0;
     /// Tells processes about each other. False when the job was ended elsewhere.
     [[nodiscard]] virtual bool serve() = 0;
+    /// A process of ours has ended: why no other one may be started under its rank; empty if one may, and is. Throws Error
+    /// when nobody answers.
+    [[nodiscard]] virtual std::string claim(std::uint32_t rank) = 0;
+    /// ... and none is.
+    virtual void ended(std::uint32_t rank) = 0;
     /// The job is being ended here: its other launchers are told.
     virtual void end() = 0;
 };
