@@ -30,7 +30,7 @@ constexpr int timed_out = 124;                               // as timeout(1) ha
 class Launcher {
 public:
     explicit Launcher(const RunOptions& options)
-        : options_(options), job_(make_job(options_, log_)), guard_(job_->leftovers()) {}
+        : options_(options), job_(make_job(options_, log_)), guard_([this] { job_->clean_up(); }) {}
     ~Launcher() {
         for (auto& child : children_) bury(child);
     }

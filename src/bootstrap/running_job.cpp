@@ -39,13 +39,14 @@ public:
         }
         path_ = pattern;
     }
-    ~SocketFolder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
+    ~SocketFolder() { remove(); }
     SocketFolder(const SocketFolder&) = delete;
     SocketFolder& operator=(const SocketFolder&) = delete;
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    void remove() const noexcept {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
 
 private:
     std::string path_;
@@ -58,10 +59,9 @@ class OwnJob final : public RunningJob {
 public:
     OwnJob(const RunOptions& options, base::Logger& log) : options_(options), log_(log) {}
 
-    [[nodiscard]] std::vector<std::string> leftovers() const override {
-        std::vector<std::string> all{folder_.path()};
-        if (!options_.name.empty()) all.push_back(JobFile::path(options_.name));
-        return all;
+    void clean_up() const noexcept override {
+        folder_.remove();
+        if (!options_.name.empty()) JobFile::remove_leftover(options_.name, identity_.id);
     }
 
     /// The Unix socket serves this host, other network namespaces included; the addresses serve other hosts.
@@ -117,7 +117,7 @@ class JoinedJob final : public RunningJob {
 public:
     explicit JoinedJob(const RunOptions& options) : options_(options) {}
 
-    [[nodiscard]] std::vector<std::string> leftovers() const override { return {}; }
+    void clean_up() const noexcept override {}
 
     std::uint32_t open() override {
         identity_ = JobFile::read(options_.join);

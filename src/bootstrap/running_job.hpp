@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/log.hpp"
 #include "bootstrap/job_file.hpp"
@@ -23,8 +22,8 @@ public:
     RunningJob(const RunningJob&) = delete;
     RunningJob& operator=(const RunningJob&) = delete;
 
-    /// What is to be removed if the launcher is killed.
-    [[nodiscard]] virtual std::vector<std::string> leftovers() const = 0;
+    /// Removes its files, if the launcher was killed; by the guard, whose copy of this has not been opened.
+    virtual void clean_up() const noexcept = 0;
     /// Begins; the first rank of this launcher's processes. Throws Error.
     virtual std::uint32_t open() = 0;
     /// Once it is open; its size is that of now.
