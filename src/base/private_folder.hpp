@@ -1,6 +1,7 @@
 // PrivateFolder: a folder of small files that this user alone writes, and several of their processes at once. A file is
 // replaced whole (written beside its place, then renamed), so a reader meets the old content or the new one, never a mixture,
-// and who reads or replaces waits for no lock. Nothing in it is worth an fsync: what a crash of the machine leaves is for the reader to judge.
+// and who reads or replaces waits for no lock. Nothing in it is worth an fsync: what a crash of the machine leaves is for the
+// reader to judge.
 //
 // Threads: any, also several processes; the file system keeps them apart.
 // Lifetime: holds the folder open, not its path: a folder that is removed meanwhile fails the calls that follow.
@@ -38,7 +39,8 @@ public:
 
     /// Puts a file with that content under a name that nobody else has claimed; it is claimed for as long as what is returned
     /// is open. In place of a file whose process has ended. Nothing when somebody has it.
-    [[nodiscard]] Result<std::optional<FileDescriptor>> claim(const std::string& name, const std::string& content) const;
+    [[nodiscard]] Result<std::optional<FileDescriptor>> claim(const std::string& name,
+                                                              const std::string& content) const;
     /// Removes what was claimed, if the file of that name is still that one.
     void give_up(const std::string& name, const FileDescriptor& claimed) const noexcept;
     /// Removes a file that a process which has ended had claimed, if its content begins so.

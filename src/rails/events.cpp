@@ -140,8 +140,11 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         return;
     }
     const auto body = bytes.subspan(FrameHeader::size);
+    // What comes after our goodbye is for nobody. A session that is over here may go on there, and its numbers make no sense.
+    if (farewell_ && header->type != FrameType::closing && peers_[link.peer].talk->late) [[unlikely]]
+        return;
     if (header->type == FrameType::closing) {
-        hear_ack(link, *header, now);
+        if (!peers_[link.peer].talk->late) hear_ack(link, *header, now);
         link.leaving = true;
         return;
     }

@@ -26,8 +26,10 @@ namespace {
 /// Files of jobs are in the test's folder meanwhile.
 class OwnFolder {
 public:
-    OwnFolder() { ::setenv("XDG_RUNTIME_DIR", railmux::test::scratch_folder().c_str(), 1); }  // NOLINT(concurrency-mt-unsafe)
-    ~OwnFolder() { ::unsetenv("XDG_RUNTIME_DIR"); }                                  // NOLINT(concurrency-mt-unsafe)
+    OwnFolder() {
+        ::setenv("XDG_RUNTIME_DIR", railmux::test::scratch_folder().c_str(), 1);
+    }                                                // NOLINT(concurrency-mt-unsafe)
+    ~OwnFolder() { ::unsetenv("XDG_RUNTIME_DIR"); }  // NOLINT(concurrency-mt-unsafe)
     OwnFolder(const OwnFolder&) = delete;
     OwnFolder& operator=(const OwnFolder&) = delete;
     [[nodiscard]] static bool there() { return std::filesystem::exists(JobFile::path("demo")); }

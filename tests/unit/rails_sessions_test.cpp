@@ -243,7 +243,8 @@ TEST_CASE("who asks for a link with a process that leaves hears so at once", "[r
     CHECK(World::now() - begin < 10 * base::millisecond);
 }
 
-TEST_CASE("whoever's link comes up while the other side leaves is told so, and is not waited for", "[rails][sessions]") {
+TEST_CASE("whoever's link comes up while the other side leaves is told so, and is not waited for",
+          "[rails][sessions]") {
     // However far the handshake is; and with either side as the one that asked.
     const int steps = GENERATE(range(0, 12));
     const bool asks = GENERATE(true, false);
@@ -254,7 +255,8 @@ TEST_CASE("whoever's link comes up while the other side leaves is told so, and i
     auto& b = *pair.b;
     (asks ? a : b).say(asks ? 1 : 0, "too late");
     for (int i = 0; i < steps; ++i) {
-        while (a.manager.poll(World::now()) || b.manager.poll(World::now())) {}
+        while (a.manager.poll(World::now()) || b.manager.poll(World::now())) {
+        }
         if (const auto next = pair.world.fabric.next_event()) pair.world.fabric.advance_to(*next);
     }
     b.manager.say_goodbye(World::now());

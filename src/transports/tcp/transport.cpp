@@ -238,8 +238,8 @@ std::optional<Netlink> TcpTransport::news_of_interfaces() {
 bool TcpTransport::missed(const std::vector<Device>& now) {
     const auto scanned = std::exchange(scanned_, {});
     return scanned && std::ranges::any_of(now, [&](const Device& device) {
-        return std::ranges::find(*scanned, device.name) == scanned->end() && describe(device).usable;
-    });
+               return std::ranges::find(*scanned, device.name) == scanned->end() && describe(device).usable;
+           });
 }
 
 std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
@@ -253,7 +253,8 @@ std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
         // The transport outlives its rails.
         const auto choose = [this](const Interface& now) { return endpoints_of(now); };
         const bool hears = news.has_value();
-        auto rail = std::make_unique<Rail>(device.name, interface, choose, options_, encryption_.get(), std::move(news), log_);
+        auto rail =
+            std::make_unique<Rail>(device.name, interface, choose, options_, encryption_.get(), std::move(news), log_);
         if (hears && missed(all)) rail->tell_of_devices();
         return rail;
     }
