@@ -1,6 +1,7 @@
 // PrivateFolder: a folder of small files that this user alone writes, and several of their processes at once. A file is
 // replaced whole (written beside its place, then renamed), so a reader meets the old content or the new one, never a mixture,
-// and nobody waits for a lock. Nothing in it is worth an fsync: what a crash of the machine leaves is for the reader to judge.
+// and who reads or replaces waits for no lock. Nothing in it is worth an fsync: what a crash of the machine leaves is for the
+// reader to judge.
 //
 // Threads: any, also several processes; the file system keeps them apart.
 // Lifetime: holds the folder open, not its path: a folder that is removed meanwhile fails the calls that follow.
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/clock.hpp"
@@ -35,6 +37,15 @@ public:
     /// or Error(system), and what was there before is there still.
     [[nodiscard]] Result<Nanoseconds> replace(const std::string& name, const std::string& content) const;
 
+    /// Puts a file with that content under a name that nobody else has claimed; it is claimed for as long as what is returned
+    /// is open. In place of a file whose process has ended. Nothing when somebody has it.
+    [[nodiscard]] Result<std::optional<FileDescriptor>> claim(const std::string& name,
+                                                              const std::string& content) const;
+    /// Removes what was claimed, if the file of that name is still that one.
+    void give_up(const std::string& name, const FileDescriptor& claimed) const noexcept;
+    /// Removes a file that a process which has ended had claimed, if its content begins so.
+    void remove_leftover(const std::string& name, std::string_view beginning) const;
+
     /// Makes a file as young as one that is written now. One that has gone stays gone.
     void renew(const std::string& name) const noexcept;
     /// False when it was not there, or could not be removed.
@@ -52,6 +63,9 @@ public:
 private:
     PrivateFolder(FileDescriptor folder, std::string path) : folder_(std::move(folder)), path_(std::move(path)) {}
     [[nodiscard]] std::vector<Entry> everything() const;
+    [[nodiscard]] Result<FileDescriptor> open_file(const std::string& name) const;
+    [[nodiscard]] Result<FileDescriptor> write_part(const std::string& part, const std::string& content) const;
+    [[nodiscard]] bool is(const std::string& name, const FileDescriptor& file) const noexcept;
     [[nodiscard]] Error trouble(const std::string& name, int error) const;
 
     FileDescriptor folder_;  // invalid: there is none

@@ -48,8 +48,9 @@ enum class MessageType : std::uint8_t {
     enrolled = 11,  // the first of them; u32: the job's size
     refused = 12,   // why not, for people
     over = 13,      // the job was ended
+    ended = 14,     // the launcher's process of rank id has ended, and it starts no other
 };
-inline constexpr auto last_message_type = MessageType::over;
+inline constexpr auto last_message_type = MessageType::ended;
 
 struct Message {
     MessageType type{};

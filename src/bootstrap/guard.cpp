@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
-#include <filesystem>
 #include <vector>
 
 #include <railmux/error.hpp>
@@ -34,7 +33,7 @@ void end_all(const std::vector<pid_t>& groups) {
     for (const auto group : groups) ::kill(-group, SIGKILL);
 }
 
-[[noreturn]] void keep_guard(int line, const std::vector<std::string>& leftovers) {
+[[noreturn]] void keep_guard(int line, const std::function<void()>& clean_up) {
     ::setpgid(0, 0);  // a terminal's signals are for the launcher
     for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) ::signal(signal, SIG_IGN);
     // Whoever reads our output, or whatever else the launcher had open, must see its end without waiting for us.
@@ -57,14 +56,13 @@ void end_all(const std::vector<pid_t>& groups) {
         }
     }
     end_all(groups);
-    std::error_code ignored;
-    for (const auto& path : leftovers) std::filesystem::remove_all(path, ignored);
+    clean_up();
     ::_exit(0);
 }
 
 }  // namespace
 
-Guard::Guard(const std::vector<std::string>& leftovers) {
+Guard::Guard(const std::function<void()>& clean_up) {
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         throw Error(ErrorCode::system, std::string("no socket pair: ") + std::strerror(errno), "raise ulimit -n");
@@ -74,7 +72,7 @@ Guard::Guard(const std::vector<std::string>& leftovers) {
     pid_ = ::fork();
     if (pid_ == 0) {
         line_.reset();
-        keep_guard(read.get(), leftovers);
+        keep_guard(read.get(), clean_up);
     }
     if (pid_ < 0) throw Error(ErrorCode::system, std::string("no process: ") + std::strerror(errno), "see ulimit -u");
 }

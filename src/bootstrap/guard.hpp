@@ -8,8 +8,7 @@
 
 #include <sys/types.h>
 
-#include <string>
-#include <vector>
+#include <functional>
 
 #include "base/file_descriptor.hpp"
 
@@ -17,8 +16,9 @@ namespace railmux::bootstrap {
 
 class Guard {
 public:
-    /// Throws Error(system). What is opened later is not held open by the guard. `leftovers` are files and folders.
-    explicit Guard(const std::vector<std::string>& leftovers);
+    /// Throws Error(system). What is opened later is not held open by the guard. `clean_up` removes files; it is called in the
+    /// guard's process, which has what was in memory when it was made.
+    explicit Guard(const std::function<void()>& clean_up);
     ~Guard();
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;

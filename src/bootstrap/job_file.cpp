@@ -8,10 +8,7 @@
 #include <railmux/config.hpp>
 #include <railmux/error.hpp>
 
-#include "base/clock.hpp"
 #include "base/environment.hpp"
-#include "base/text.hpp"
-#include "bootstrap/endpoint.hpp"
 
 namespace railmux::bootstrap {
 
@@ -19,7 +16,6 @@ namespace {
 
 constexpr std::size_t longest_name = 64;
 constexpr std::size_t longest_file = 16 * 1024;
-constexpr base::Nanoseconds answer_limit = base::second / 5;  // of a server on this host
 
 base::PrivateFolder open_folder(base::PrivateFolder::Missing missing) {
     auto folder = base::PrivateFolder::open(base::runtime_folder(), missing);
@@ -50,18 +46,7 @@ JobIdentity parse(const std::string& path) {
     return job;
 }
 
-/// Whether a server on this host answers at one of the job's places.
-bool runs(const JobIdentity& job) {
-    for (const auto place : base::split(job.servers, ',')) {
-        if (!place.starts_with("unix:")) continue;
-        try {
-            static_cast<void>(connect_to(place, base::now_ns() + answer_limit));
-            return true;
-        } catch (const Error&) {  // nobody is there
-        }
-    }
-    return false;
-}
+std::string first_line(std::string_view id) { return fmt::format("job.id = {}\n", id); }
 
 }  // namespace
 
@@ -77,14 +62,24 @@ std::string JobFile::path(std::string_view name) {
 
 JobFile::JobFile(const std::string& name, const JobIdentity& job)
     : folder_(open_folder(base::PrivateFolder::Missing::make)), name_(name) {
-    const auto file = path(name);
-    if (there(folder_, name) && runs(parse(file))) {
+    static_cast<void>(path(name));  // whether it is a name
+    auto claimed =
+        folder_.claim(name, first_line(job.id) + fmt::format("job.key = {}\njob.server = {}\n", job.key, job.servers));
+    if (!claimed) {
+        const auto& error = claimed.error();
+        throw Error(error.code(), error.what(),
+                    error.code() == ErrorCode::permission ? "remove it" : "is the file system full?");
+    }
+    if (!claimed.value()) {
         throw Error(ErrorCode::invalid_argument, fmt::format("a job named {} is running", name),
                     fmt::format("take another name, or join it: railmux run --join {}", name));
     }
-    const auto written = folder_.replace(
-        name, fmt::format("job.id = {}\njob.key = {}\njob.server = {}\n", job.id, job.key, job.servers));
-    if (!written) throw Error(written.error().code(), written.error().what(), "is the file system full?");
+    claimed_ = std::move(*claimed.value());
+}
+
+void JobFile::remove_leftover(const std::string& name, std::string_view id) noexcept {
+    const auto folder = base::PrivateFolder::open(base::runtime_folder(), base::PrivateFolder::Missing::empty);
+    if (folder) folder.value().remove_leftover(name, first_line(id));
 }
 
 JobIdentity JobFile::read(const std::string& name) {

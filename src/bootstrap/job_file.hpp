@@ -2,7 +2,7 @@
 // for as long as the job runs. It may be copied to other hosts; whoever has it may join.
 //
 // Threads: one thread.
-// Lifetime: the file goes with the object.
+// Lifetime: the file goes with the object. A launcher that is killed leaves it: the next job of that name takes its place.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +28,12 @@ public:
 
     /// Writes it. Throws Error(invalid_argument): there is such a job already; Error(permission, system): it cannot be written.
     JobFile(const std::string& name, const JobIdentity& job);
-    ~JobFile() { folder_.remove(name_); }
+    ~JobFile() { folder_.give_up(name_, claimed_); }
     JobFile(const JobFile&) = delete;
     JobFile& operator=(const JobFile&) = delete;
+
+    /// Removes the file that a launcher left which was killed, unless it is another job's by now.
+    static void remove_leftover(const std::string& name, std::string_view id) noexcept;
 
     /// The job of that name, or whose file has that path, which has a slash. Throws Error(invalid_argument, permission, system,
     /// invalid_config).
@@ -39,6 +42,7 @@ public:
 private:
     base::PrivateFolder folder_;
     std::string name_;
+    base::FileDescriptor claimed_;
 };
 
 }  // namespace railmux::bootstrap

@@ -30,7 +30,7 @@ constexpr int timed_out = 124;                               // as timeout(1) ha
 class Launcher {
 public:
     explicit Launcher(const RunOptions& options)
-        : options_(options), job_(make_job(options_, log_)), guard_(job_->leftovers()) {}
+        : options_(options), job_(make_job(options_, log_)), guard_([this] { job_->clean_up(); }) {}
     ~Launcher() {
         for (auto& child : children_) bury(child);
     }
@@ -126,7 +126,7 @@ private:
                 continue;
             }
             for (auto& child : children_) {
-                if (take_end(child)) judge_end(child);
+                if (take_end(child) && !judge_end(child)) job_->ended(child.rank);
             }
         }
     }
@@ -146,18 +146,38 @@ private:
         }
     }
 
-    void judge_end(Child& child) {
-        if (exit_status(child) == 0 || ending_) return;
+    /// Whether it has a successor.
+    bool judge_end(Child& child) {
+        if (exit_status(child) == 0 || ending_) return false;
         const auto where = child.host.empty() ? std::string() : " on host " + child.host;
         const auto what = fmt::format("rank {}{} {}", child.rank, where, describe_end(child));
         if (child.restarts < options_.restarts) return restart(child, what);
         if (result_ == 0) result_ = exit_status(child);
-        if (!options_.keep_going) return end_job(what);
-        fmt::print(stderr, "railmux run: {}; the others go on\n", what);
+        if (options_.keep_going) {
+            fmt::print(stderr, "railmux run: {}; the others go on\n", what);
+        } else {
+            end_job(what);
+        }
+        return false;
     }
 
-    /// Another process under the same rank.
-    void restart(Child& child, const std::string& why) {
+    /// Another process under the same rank; ours, if nobody has been quicker.
+    bool restart(Child& child, const std::string& why) {
+        try {
+            if (const auto taken = job_->claim(child.rank); !taken.empty()) {
+                fmt::print(stderr, "railmux run: {}; it is not started anew: {}\n", why, taken);
+                return true;
+            }
+            start_anew(child, why);
+            return true;
+        } catch (const Error& error) {
+            result_ = exit_status(child);
+            end_job(fmt::format("{}, and cannot be started anew: {}", why, error.what()));
+            return false;
+        }
+    }
+
+    void start_anew(Child& child, const std::string& why) {
         ++child.restarts;
         fmt::print(stderr, "railmux run: {}; starting it anew ({} of {})\n", why, child.restarts, options_.restarts);
         guard_.forget(child.pid);
@@ -167,12 +187,7 @@ private:
             if (stream->open() && ::poll(&last_words, 1, 0) > 0) stream->forward();
         }
         finish_output(child);
-        try {
-            start_one(child, plan(child));
-        } catch (const Error& error) {
-            result_ = exit_status(child);
-            end_job(fmt::format("rank {} cannot be started anew: {}", child.rank, error.what()));
-        }
+        start_one(child, plan(child));
     }
 
     void end_job(const std::string& why) {

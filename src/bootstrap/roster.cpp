@@ -12,6 +12,7 @@ void Roster::take(std::uint64_t connection, const Message& message) {
         case MessageType::get: return get(connection, message.id);
         case MessageType::leave: return leave(connection, message.id != 0);
         case MessageType::enroll: return enroll(connection, message);
+        case MessageType::ended: return ended(connection, message.id);
         default: return;  // the others are ours to send
     }
 }
@@ -27,7 +28,13 @@ void Roster::put(std::uint64_t connection, std::uint32_t rank, const std::vector
         if (member.standing == Standing::ended) tell_others(MessageType::left, rank, member.value);
     }
     if (!fresh && !same) rank_of_.erase(member.connection);
-    member = {Standing::there, connection, value};
+    auto launcher = member.launcher;
+    // What the predecessor said last does not fulfil the promise of its successor.
+    if (const auto promise = same ? promises_.end() : promise_of(rank); promise != promises_.end()) {
+        launcher = promise->second.launcher;
+        take_from(promise, rank);
+    }
+    member = {Standing::there, connection, value, launcher};
     rank_of_[connection] = rank;
     if (options_.open) {
         send_(connection, MessageType::size, size_, {});
@@ -44,11 +51,11 @@ void Roster::get(std::uint64_t connection, std::uint32_t rank) {
         if (rank < size_) waiting_[rank].insert(connection);
         return;
     }
-    const auto& [standing, holder, value] = found->second;
-    const auto answer = standing == Standing::left   ? MessageType::left
-                        : standing == Standing::lost ? MessageType::lost
-                                                     : MessageType::value;
-    send_(connection, answer, rank, value);
+    const auto& member = found->second;
+    const auto answer = member.standing == Standing::left   ? MessageType::left
+                        : member.standing == Standing::lost ? MessageType::lost
+                                                            : MessageType::value;
+    send_(connection, answer, rank, member.value);
 }
 
 void Roster::leave(std::uint64_t connection, bool tell) {
@@ -63,7 +70,9 @@ void Roster::leave(std::uint64_t connection, bool tell) {
 
 void Roster::lost(std::uint64_t connection) {
     forget(connection);
-    launchers_.erase(connection);
+    if (launchers_.erase(connection) > 0) {
+        std::erase_if(promises_, [&](const auto& entry) { return entry.second.launcher == connection; });
+    }
     const auto own = rank_of_.extract(connection);
     if (own.empty()) return;
     auto& member = members_.at(own.mapped());
@@ -94,7 +103,7 @@ void Roster::end() {
 
 void Roster::enroll(std::uint64_t connection, const Message& message) {
     std::uint32_t first = 0;
-    if (const auto why = assign(message, first); !why.empty()) return refuse(connection, why);
+    if (const auto why = assign(connection, message, first); !why.empty()) return refuse(connection, why);
     launchers_.insert(connection);
     base::Writer size;
     size.write(size_);
@@ -102,25 +111,56 @@ void Roster::enroll(std::uint64_t connection, const Message& message) {
 }
 
 /// Why not; empty if it is done.
-std::string Roster::assign(const Message& message, std::uint32_t& first) {
+std::string Roster::assign(std::uint64_t launcher, const Message& message, std::uint32_t& first) {
     if (!options_.open) return "the job was not started as one that others may join, or it is ending";
     if (!message.bytes.empty()) {
         base::Reader in(message.bytes);
         first = in.read<std::uint32_t>();
         if (!in.done()) return "it asks in a way that is not understood";
         if (first >= size_) return fmt::format("there is no rank {} in a job of {}", first, size_);
-        const auto found = members_.find(first);
-        const bool there = found != members_.end() && found->second.standing == Standing::there;
-        return there ? fmt::format("rank {} is there", first) : std::string();
+        return claim(launcher, first);
     }
     if (message.id == 0 || message.id > most_ranks - size_) {
         return fmt::format("a job of {} cannot get {} more", size_, message.id);
     }
     first = size_;
     size_ += message.id;
+    promise(first, message.id, launcher);
     for (const auto& [other, rank] : rank_of_) send_(other, MessageType::size, size_, {});
-    for (const auto launcher : launchers_) send_(launcher, MessageType::size, size_, {});
+    for (const auto other : launchers_) send_(other, MessageType::size, size_, {});
     return {};
+}
+
+std::string Roster::claim(std::uint64_t launcher, std::uint32_t rank) {
+    if (const auto promised = promise_of(rank); promised != promises_.end()) {
+        return promised->second.launcher == launcher ? std::string() : fmt::format("rank {} is being started", rank);
+    }
+    // Of its own process a launcher may know before us that it has ended.
+    const auto found = members_.find(rank);
+    const bool there = found != members_.end() && found->second.standing == Standing::there;
+    if (there && found->second.launcher != launcher) return fmt::format("rank {} is there", rank);
+    promise(rank, 1, launcher);
+    return {};
+}
+
+void Roster::ended(std::uint64_t launcher, std::uint32_t rank) {
+    const auto promised = promise_of(rank);
+    if (promised != promises_.end() && promised->second.launcher == launcher) take_from(promised, rank);
+}
+
+Roster::Promises::iterator Roster::promise_of(std::uint32_t rank) {
+    const auto next = promises_.upper_bound(rank);
+    if (next == promises_.begin()) return promises_.end();
+    const auto found = std::prev(next);
+    return rank < found->second.end ? found : promises_.end();
+}
+
+/// What is left of it are the ranks before and behind.
+void Roster::take_from(Promises::iterator promise, std::uint32_t rank) {
+    const auto [first, whole] = *promise;
+    promises_.erase(promise);
+    if (first < rank) promises_[first] = {rank, whole.launcher};
+    if (rank + 1 < whole.end) promises_[rank + 1] = whole;
 }
 
 void Roster::refuse(std::uint64_t connection, std::string_view why) {

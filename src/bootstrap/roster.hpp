@@ -6,6 +6,9 @@
 // only of those that asked for it as they left. Of a rank's processes they hear one after the other: each one's end is told
 // before the next one joins.
 //
+// A rank is promised to the launcher that starts its process, until that has come, or has ended without coming, or the launcher
+// has gone. One that is promised, or whose process is there, is given to nobody else.
+//
 // Threads: one thread at a time per object.
 // Lifetime: owns the values; connections are known by number, so a lost one does no harm.
 #pragma once
@@ -34,13 +37,22 @@ public:
     using Send =
         std::function<void(std::uint64_t connection, MessageType type, std::uint32_t id, std::span<const std::byte>)>;
 
-    Roster(Options options, Send send) : options_(options), size_(options.size), send_(std::move(send)) {}
+    /// The launcher whose job it is, among the connections.
+    static constexpr std::uint64_t own_launcher = 0;
+
+    Roster(Options options, Send send) : options_(options), size_(options.size), send_(std::move(send)) {
+        promise(0, size_, own_launcher);
+    }
 
     [[nodiscard]] std::uint32_t size() const noexcept { return size_; }
 
     void take(std::uint64_t connection, const Message& message);
     /// The connection has gone.
     void lost(std::uint64_t connection);
+    /// A launcher starts a process of that rank, or the next one. Why it must not; empty if it may.
+    [[nodiscard]] std::string claim(std::uint64_t launcher, std::uint32_t rank);
+    /// A launcher's process of that rank has ended, whether it ever came or not, and there is no next one.
+    void ended(std::uint64_t launcher, std::uint32_t rank);
     /// The job is being ended: launchers that joined it are told, and nobody hears any more of who dies of it.
     void end();
 
@@ -58,13 +70,24 @@ private:
         Standing standing{};
         std::uint64_t connection = 0;
         std::vector<std::byte> value;
+        std::uint64_t launcher = own_launcher;  // that started it
     };
+    struct Promise {
+        std::uint32_t end = 0;  // of ranks in a row
+        std::uint64_t launcher = own_launcher;
+    };
+    using Promises = std::map<std::uint32_t, Promise>;  // by the first rank
 
     void put(std::uint64_t connection, std::uint32_t rank, const std::vector<std::byte>& value);
     void get(std::uint64_t connection, std::uint32_t rank);
     void leave(std::uint64_t connection, bool tell);
     void enroll(std::uint64_t connection, const Message& message);
-    [[nodiscard]] std::string assign(const Message& message, std::uint32_t& first);
+    [[nodiscard]] std::string assign(std::uint64_t launcher, const Message& message, std::uint32_t& first);
+    void promise(std::uint32_t first, std::uint32_t count, std::uint64_t launcher) {
+        promises_[first] = {first + count, launcher};
+    }
+    [[nodiscard]] Promises::iterator promise_of(std::uint32_t rank);
+    void take_from(Promises::iterator promise, std::uint32_t rank);
     void forget(std::uint64_t connection);
     void tell_others(MessageType type, std::uint32_t rank, std::span<const std::byte> value);
     void refuse(std::uint64_t connection, std::string_view why);
@@ -76,6 +99,7 @@ private:
     std::map<std::uint64_t, std::uint32_t> rank_of_;  // of connections
     std::map<std::uint32_t, std::set<std::uint64_t>> waiting_;
     std::set<std::uint64_t> launchers_;
+    Promises promises_;
 };
 
 }  // namespace railmux::bootstrap

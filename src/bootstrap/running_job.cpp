@@ -39,13 +39,14 @@ public:
         }
         path_ = pattern;
     }
-    ~SocketFolder() {
-        std::error_code ignored;
-        std::filesystem::remove_all(path_, ignored);
-    }
+    ~SocketFolder() { remove(); }
     SocketFolder(const SocketFolder&) = delete;
     SocketFolder& operator=(const SocketFolder&) = delete;
     [[nodiscard]] const std::string& path() const noexcept { return path_; }
+    void remove() const noexcept {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    }
 
 private:
     std::string path_;
@@ -58,10 +59,9 @@ class OwnJob final : public RunningJob {
 public:
     OwnJob(const RunOptions& options, base::Logger& log) : options_(options), log_(log) {}
 
-    [[nodiscard]] std::vector<std::string> leftovers() const override {
-        std::vector<std::string> all{folder_.path()};
-        if (!options_.name.empty()) all.push_back(JobFile::path(options_.name));
-        return all;
+    void clean_up() const noexcept override {
+        folder_.remove();
+        if (!options_.name.empty()) JobFile::remove_leftover(options_.name, identity_.id);
     }
 
     /// The Unix socket serves this host, other network namespaces included; the addresses serve other hosts.
@@ -87,6 +87,11 @@ public:
         identity_.size = roster_->size();
         return true;
     }
+    [[nodiscard]] std::string claim(std::uint32_t rank) override {
+        static_cast<void>(serve());  // what its process said last, and its end
+        return roster_->claim(Roster::own_launcher, rank);
+    }
+    void ended(std::uint32_t rank) override { roster_->ended(Roster::own_launcher, rank); }
     void end() override { roster_->end(); }
 
 private:
@@ -112,26 +117,19 @@ class JoinedJob final : public RunningJob {
 public:
     explicit JoinedJob(const RunOptions& options) : options_(options) {}
 
-    [[nodiscard]] std::vector<std::string> leftovers() const override { return {}; }
+    void clean_up() const noexcept override {}
 
     std::uint32_t open() override {
         identity_ = JobFile::read(options_.join);
         std::vector<std::string> servers;
         for (const auto place : base::split(identity_.servers, ',')) servers.emplace_back(base::trim(place));
-        const auto deadline = base::now_ns() + join_limit;
         connection_.emplace(reach_server(servers, identity_.key, join_limit));
-        base::Writer rank;
-        if (options_.rank) rank.write(*options_.rank);
-        connection_->channel.send(MessageType::enroll, options_.processes, rank.view());
-        const auto answer = receive(deadline);
+        const auto answer = enroll(options_.processes, options_.rank);
         base::Reader size(answer.bytes);
         identity_.size = size.read<std::uint32_t>();
-        if (answer.type == MessageType::refused) {
-            throw Error(
-                ErrorCode::bootstrap,
-                fmt::format("job {}: {}", options_.join,
-                            std::string_view(reinterpret_cast<const char*>(answer.bytes.data()), answer.bytes.size())),
-                "only ranks whose process has ended can be taken; without --rank there are new ones");
+        if (const auto why = refusal(answer); !why.empty()) {
+            throw Error(ErrorCode::bootstrap, fmt::format("job {}: {}", options_.join, why),
+                        "only ranks whose process has ended can be taken; without --rank there are new ones");
         }
         if (answer.type != MessageType::enrolled || !size.done()) {
             throw Error(ErrorCode::protocol, fmt::format("job {}: its server makes no sense", options_.join),
@@ -146,19 +144,47 @@ public:
     [[nodiscard]] bool serve() override {
         if (!connection_->socket.valid()) return true;
         connection_->pump();
-        bool over = false;
         auto& inbox = connection_->channel.inbox();
-        for (; !inbox.empty(); inbox.pop_front()) {
-            if (inbox.front().type == MessageType::size) identity_.size = inbox.front().id;
-            over = over || inbox.front().type == MessageType::over;
-        }
+        for (; !inbox.empty(); inbox.pop_front()) take(inbox.front());
         // Its first launcher has gone: those who know each other go on.
         if (connection_->lost || connection_->channel.state() == Channel::State::failed) connection_->socket.reset();
-        return !over;
+        return !over_;
+    }
+    [[nodiscard]] std::string claim(std::uint32_t rank) override {
+        if (!connection_->socket.valid()) return {};  // nobody else can claim it, either
+        return refusal(enroll(1, rank));
+    }
+    void ended(std::uint32_t rank) override {
+        if (!connection_->socket.valid()) return;
+        connection_->channel.send(MessageType::ended, rank, {});
+        connection_->flush();
     }
     void end() override {}  // the others of the job live on
 
 private:
+    /// The answer: enrolled, refused or nonsense.
+    Message enroll(std::uint32_t count, std::optional<std::uint32_t> rank) {
+        base::Writer which;
+        if (rank) which.write(*rank);
+        connection_->channel.send(MessageType::enroll, count, which.view());
+        const auto deadline = base::now_ns() + join_limit;
+        while (true) {
+            auto message = receive(deadline);
+            if (message.type != MessageType::size && message.type != MessageType::over) return message;
+            take(message);
+        }
+    }
+
+    static std::string refusal(const Message& answer) {
+        if (answer.type != MessageType::refused) return {};
+        return {reinterpret_cast<const char*>(answer.bytes.data()), answer.bytes.size()};
+    }
+
+    void take(const Message& message) {
+        if (message.type == MessageType::size) identity_.size = message.id;
+        over_ = over_ || message.type == MessageType::over;
+    }
+
     Message receive(base::Nanoseconds deadline) {
         auto& inbox = connection_->channel.inbox();
         for (connection_->pump(); inbox.empty(); connection_->pump()) {
@@ -177,6 +203,7 @@ private:
     const RunOptions& options_;
     JobIdentity identity_;
     std::optional<Connection> connection_;
+    bool over_ = false;
 };
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "base/log.hpp"
 #include "bootstrap/job_file.hpp"
@@ -23,8 +22,8 @@ public:
     RunningJob(const RunningJob&) = delete;
     RunningJob& operator=(const RunningJob&) = delete;
 
-    /// What is to be removed if the launcher is killed.
-    [[nodiscard]] virtual std::vector<std::string> leftovers() const = 0;
+    /// Removes its files, if the launcher was killed; by the guard, whose copy of this has not been opened.
+    virtual void clean_up() const noexcept = 0;
     /// Begins; the first rank of this launcher's processes. Throws Error.
     virtual std::uint32_t open() = 0;
     /// Once it is open; its size is that of now.
@@ -33,6 +32,11 @@ public:
     [[nodiscard]] virtual int descriptor() const = 0;
     /// Tells processes about each other. False when the job was ended elsewhere.
     [[nodiscard]] virtual bool serve() = 0;
+    /// A process of ours has ended: why no other one may be started under its rank; empty if one may, and is. Throws Error
+    /// when nobody answers.
+    [[nodiscard]] virtual std::string claim(std::uint32_t rank) = 0;
+    /// ... and none is.
+    virtual void ended(std::uint32_t rank) = 0;
     /// The job is being ended here: its other launchers are told.
     virtual void end() = 0;
 };

@@ -53,6 +53,10 @@ bool RailManager::poll(base::Nanoseconds now) {
         if (node_.take_damage()) report_damage();
         any = true;  // operations may have failed: whoever is about to sleep must look again
     }
+    if (!late_links_.empty()) {
+        close_late(now);
+        any = true;
+    }
     if (!dirty_.empty()) flush(now);
     return any;
 }
@@ -136,8 +140,11 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         return;
     }
     const auto body = bytes.subspan(FrameHeader::size);
+    // What comes after our goodbye is for nobody. A session that is over here may go on there, and its numbers make no sense.
+    if (farewell_ && header->type != FrameType::closing && peers_[link.peer].talk->late) [[unlikely]]
+        return;
     if (header->type == FrameType::closing) {
-        hear_ack(link, *header, now);
+        if (!peers_[link.peer].talk->late) hear_ack(link, *header, now);
         link.leaving = true;
         return;
     }
@@ -362,6 +369,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     const auto rail = link.rail;
     const auto nonce = link.nonce;
     const bool was_live = link.was_live;
+    const bool in_order = link.leaving;
     if (link.state == LinkState::live) {
         if (!peers_[peer].left && !link.leaving) lose(link, event.text, now);
         link_dropped(link, now);
@@ -377,6 +385,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
         end_session(peer, known.epoch, ErrorCode::peer_left);
         return;
     }
+    if (in_order && known.talk->links.empty()) return end_in_order(peer, now);
     if (!was_live) return;  // nothing went over it, and whoever asked for it may be anybody
     // An acknowledgement, or credit, may have died with the link, while what it was for came over another one.
     known.talk->owed = std::max(known.talk->owed, 1U);

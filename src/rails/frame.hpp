@@ -29,7 +29,7 @@ enum class FrameType : std::uint8_t {
     proof = 1,        // first frame of a link: proves the job key. No sequence number
     ack = 2,          // acknowledges. No sequence number
     bye = 3,          // the sender's last frame
-    closing = 4,      // the sender closes this link in good order. No sequence number
+    closing = 4,      // the sender leaves, and closes this link in good order. No sequence number
     probe = 5,        // measures the link (model/probe_wire.hpp). No sequence number, as the next two
     probe_reply = 6,  // answers a train of those
     model = 7,        // what came out

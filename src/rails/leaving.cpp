@@ -39,12 +39,21 @@ void RailManager::end_of_process(std::uint32_t peer, base::Nanoseconds now) {
     }
 }
 
+/// The last link was closed in good order, and no goodbye had come: who closes links leaves. Or it was us.
+void RailManager::end_in_order(std::uint32_t peer, base::Nanoseconds now) {
+    auto& known = peers_[peer];
+    if (known.talk->late) return end_session(peer, known.epoch, ErrorCode::cancelled);
+    known.ended = known.orderly = true;
+    end_of_process(peer, now);
+}
+
 // --- Our own ---------------------------------------------------------------------------------------------------------
 
 void RailManager::say_goodbye(base::Nanoseconds now) {
     assessor_.stop();
     flooder_.end();
     connector_.close();
+    farewell_ = true;
     for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
         if (peers_[peer].left || !connected(peer)) continue;
         Frame* frame = pool_.take(FrameHeader::size);
@@ -83,13 +92,32 @@ void RailManager::part(base::Nanoseconds now) {
     drain();
     for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
         auto& known = peers_[peer];
-        if (known.talk == nullptr) continue;
+        if (known.talk == nullptr || known.talk->late) continue;
         for (const auto slot : known.talk->links) {
             Link& link = links_.at(slot);
             enqueue(link, closing_frame(), now);
             static_cast<void>(post_outbox(link));
         }
         end_session(peer, known.epoch, ErrorCode::cancelled);
+    }
+}
+
+/// Links with peers that we were not connected to when we said goodbye. They were accepted before, or asked for by us: who has
+/// one is told that it ends, or would take it for lost, and look for us again. What such a peer has sent meanwhile is read
+/// first (drain), and the link ends when what we said is on its way.
+void RailManager::close_late(base::Nanoseconds now) {
+    const auto slots = std::exchange(late_links_, {});
+    drain();
+    for (const auto slot : slots) {
+        Link& link = links_.at(slot);
+        if (link.state != LinkState::live || !peers_[link.peer].talk->late) continue;
+        if (!std::exchange(link.leaving, true)) {
+            enqueue(link, closing_frame(), now);
+            continue;
+        }
+        rails_[link.rail].rail->disconnect(link.id);
+        link_dropped(link, now);
+        link.state = LinkState::closing;
     }
 }
 

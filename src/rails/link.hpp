@@ -51,7 +51,7 @@ struct Link {
     bool initiated = false;  // by us
     bool dirty = false;      // listed for posting
     bool refused = false;    // the rail took less than it was offered last time
-    bool leaving = false;    // the other side said that it closes the link
+    bool leaving = false;    // one side has said that it closes the link
     bool was_live = false;   // the handshake was done once
     bool over = false;       // its link_down has been polled
     bool retried = false;    // a lost one that is asked for again, outside of any attempt

@@ -88,6 +88,7 @@ struct Conversation {
 
     // Connecting.
     bool linked = false;            // there has been a link
+    bool late = false;              // ... since our goodbye only
     bool wanted = false;            // operations wait for a link
     base::Nanoseconds give_up = 0;  // when they fail
     base::Nanoseconds next_attempt = 0;

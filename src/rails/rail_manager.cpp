@@ -247,6 +247,9 @@ void RailManager::link_proven(Link& link, base::Nanoseconds now) {
     log_.debug("rail {}: link {} to {} up", rails_[link.rail].traits().name, link.label, peers_.name(link.peer));
     attach(link, now);
     note_back(link, now);
+    auto& talk = *peers_[link.peer].talk;
+    talk.late = talk.late || (farewell_ && talk.links.size() == 1);
+    if (talk.late) late_links_.push_back(link.slot);
 }
 
 void RailManager::attach(Link& link, base::Nanoseconds now) {

@@ -251,7 +251,8 @@ public:
 
     /// Says goodbye to every peer; nobody new gets in.
     void say_goodbye(base::Nanoseconds now);
-    /// Afterwards: ends all sessions, as cancelled. Links and what they carry end with the polls that follow.
+    /// Afterwards: ends all sessions, as cancelled. Links and what they carry end with the polls that follow, and so does a
+    /// session that began after our goodbye.
     void part(base::Nanoseconds now);
     /// Whether there are no links any more.
     [[nodiscard]] bool parted() noexcept;
@@ -397,8 +398,10 @@ private:
     void fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds now);
     void end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code);
     void end_of_process(std::uint32_t peer, base::Nanoseconds now);
+    void end_in_order(std::uint32_t peer, base::Nanoseconds now);
     void drain();
     [[nodiscard]] Frame* closing_frame();
+    void close_late(base::Nanoseconds now);
     [[nodiscard]] LinkModel model_of(const Link& link) const;
     [[nodiscard]] LogGP corrected(LogGP model, const sched::Pace& pace) const;
 
@@ -441,14 +444,17 @@ private:
     std::vector<std::uint32_t> ack_list_;    // peers owed an acknowledgement
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
-    std::uint32_t next_rail_ = 0;            // whose turn it is to be polled
-    base::Nanoseconds round_begun_ = 0;      // of polls of all rails
-    base::Nanoseconds looked_ = 0;           // what had arrived by then, on whatever rail, is known
-    base::Nanoseconds quiet_ = 0;            // then nothing was waiting for us on any rail
-    bool released_ = false;                  // something was acknowledged since the last settle()
-    base::Nanoseconds acked_ = 0;            // when something last was
-    base::Nanoseconds busy_ = 0;             // time in which there was traffic, pauses left out
-    base::Nanoseconds now_ = 0;              // as last told
+    std::vector<std::uint32_t>
+        late_links_;                     // live only since we said goodbye: to be closed, or told so and to be ended
+    bool farewell_ = false;              // we have said goodbye
+    std::uint32_t next_rail_ = 0;        // whose turn it is to be polled
+    base::Nanoseconds round_begun_ = 0;  // of polls of all rails
+    base::Nanoseconds looked_ = 0;       // what had arrived by then, on whatever rail, is known
+    base::Nanoseconds quiet_ = 0;        // then nothing was waiting for us on any rail
+    bool released_ = false;              // something was acknowledged since the last settle()
+    base::Nanoseconds acked_ = 0;        // when something last was
+    base::Nanoseconds busy_ = 0;         // time in which there was traffic, pauses left out
+    base::Nanoseconds now_ = 0;          // as last told
     model::Watch watch_;
     Look look_;  // the one whose events are being handled
     base::Nanoseconds next_deadline_ = never;

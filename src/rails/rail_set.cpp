@@ -97,8 +97,10 @@ void RailSet::open(transports::Transport& transport, RailInfo device) {
             rails_.push_back(open_usable(transport, device));
             return;
         } catch (const Error& error) {
-            log_.warning("rail {} is left out: {}{}{}", device.name, error.what(), error.cure().empty() ? "" : "; ",
-                         error.cure());
+            if (told_.insert(device.name + ": " + error.what()).second) {
+                log_.warning("rail {} is left out: {}{}{}", device.name, error.what(), error.cure().empty() ? "" : "; ",
+                             error.cure());
+            }
             device.usable = false;
             device.reason = error.what();
             device.cure = error.cure();

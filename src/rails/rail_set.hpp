@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,8 +53,8 @@ public:
         base::Selector rails;
     };
 
-    /// Opens every usable device of the given transports. A device that does not open is a warning and is listed with its
-    /// reason; no rail at all throws Error(no_rails), a selection of what there is not Error(invalid_config).
+    /// Opens every usable device of the given transports. A device that does not open is a warning, once, and is listed
+    /// with its reason; no rail at all throws Error(no_rails), a selection of what there is not Error(invalid_config).
     RailSet(Transports transports, const Selection& selected, base::Logger& log);
 
     [[nodiscard]] std::size_t size() const noexcept { return rails_.size(); }
@@ -81,6 +82,8 @@ private:
     Transports transports_;
     std::vector<LocalRail> rails_;
     std::vector<RailInfo> unusable_;
+    std::set<std::string>
+        told_;  // of devices that do not open, and why: each time that devices are looked for they are tried
 };
 
 }  // namespace railmux::rails

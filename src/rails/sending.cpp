@@ -300,6 +300,7 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
     if (frame.undone > 0 || frame.queued) return;
     link->queued_bytes -= frame.wire_bytes();
     if (frame.type == FrameType::probe_reply) link->queued_answers -= frame.bytes;
+    if (frame.type == FrameType::closing && link->state == LinkState::live) late_links_.push_back(link->slot);
     const bool bulk = frame.piece_count > 0;
     if (bulk) --link->bulk;
     release_if_free(link->peer, frame);

@@ -16,6 +16,7 @@
 
 #include "bootstrap/client.hpp"
 #include "bootstrap/endpoint.hpp"
+#include "scratch.hpp"
 #include "unit/bootstrap_run.hpp"
 
 using namespace railmux;
@@ -166,6 +167,29 @@ TEST_CASE("run: a process that fails is started anew, under its rank, with its l
         CHECK(run.finish() == 137);
         CHECK_THAT(run.err(), Catch::Contains("; ending the job"));
     }
+}
+
+TEST_CASE("run: of two launchers that ask for one rank at the same moment one gets it", "[run]") {
+    ::setenv("XDG_RUNTIME_DIR", railmux::test::scratch_folder().c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+    auto options = script(1, wait_forever);
+    options.name = "demo";
+    Run first(options);
+    REQUIRE(first.wait_for("ready"));
+    auto further = script(1, wait_forever);
+    further.join = "demo";
+    Run joined(further);
+    REQUIRE(joined.wait_for("ready"));  // as rank 1, and its process has not said anything to the job yet
+    auto again = script(1, "exit 0");
+    again.join = "demo";
+    again.rank = 1;
+    Run second(again);
+    CHECK(second.finish() == threw);
+    CHECK_THAT(second.err(), Catch::Contains("rank 1 is being started"));
+    ::kill(joined.pid(), SIGTERM);
+    CHECK(joined.finish() == 143);
+    Run third(again);
+    CHECK(third.finish() == 0);
+    ::unsetenv("XDG_RUNTIME_DIR");  // NOLINT(concurrency-mt-unsafe)
 }
 
 TEST_CASE("run: those that keep going are not ended by one that fails, which is told at the end", "[run]") {

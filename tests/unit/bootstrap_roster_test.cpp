@@ -176,6 +176,69 @@ TEST_CASE("roster: a rank is given away only when its process has ended", "[job]
     CHECK(job.roster.size() == 3);
 }
 
+TEST_CASE("roster: a rank whose process is being started is given to nobody else", "[job]") {
+    Members job(open_to_all);
+    job.put(10, 0, "r0");
+    static_cast<void>(job.said());
+    SECTION("from the beginning, until its launcher says that it ended without coming") {
+        job.enroll_as(50, 1);
+        CHECK(job.said() == Strings{"to 50: refused 0 rank 1 is being started"});
+        job.roster.ended(Roster::own_launcher, 1);
+        job.enroll_as(50, 1);
+        job.enroll_as(50, 2);
+        CHECK(job.said() == Strings{"to 50: enrolled 1", "to 50: refused 0 rank 2 is being started"});
+    }
+    SECTION("by another launcher, until it has gone") {
+        job.put(11, 1, "r1");
+        job.roster.lost(11);
+        job.enroll_as(50, 1);
+        static_cast<void>(job.said());
+        job.enroll_as(51, 1);
+        CHECK(job.said() == Strings{"to 51: refused 0 rank 1 is being started"});
+        job.roster.lost(50);
+        job.enroll_as(51, 1);
+        CHECK(job.said() == Strings{"to 51: enrolled 1"});
+        job.put(12, 1, "again");
+        job.roster.lost(12);  // once it has come, its end counts as ever
+        static_cast<void>(job.said());
+        job.enroll_as(52, 1);
+        CHECK(job.said() == Strings{"to 52: enrolled 1"});
+    }
+    SECTION("of several new ones each for itself") {
+        job.enroll(50, 3);
+        static_cast<void>(job.said());
+        job.put(11, 4, "r4");
+        job.leave(11, false);
+        job.roster.take(50, {MessageType::ended, 5, {}});
+        job.roster.take(51, {MessageType::ended, 3, {}});  // not its own
+        static_cast<void>(job.said());
+        for (const std::uint32_t rank : {3, 4, 5}) job.enroll_as(51, rank);
+        CHECK(job.said() ==
+              Strings{"to 51: refused 0 rank 3 is being started", "to 51: enrolled 4", "to 51: enrolled 5"});
+    }
+}
+
+TEST_CASE("roster: a process that is started anew and one that joins do not get the same rank", "[job]") {
+    Members job(open_to_all);
+    job.start(3);
+    SECTION("its launcher is first, before its end shows") {
+        CHECK(job.roster.claim(Roster::own_launcher, 1).empty());
+        job.put(11, 1, "its last words");
+        job.roster.lost(11);
+        static_cast<void>(job.said());
+        job.enroll_as(50, 1);
+        CHECK(job.said() == Strings{"to 50: refused 0 rank 1 is being started"});
+    }
+    SECTION("another one is first, and has come or not") {
+        const bool came = GENERATE(false, true);
+        job.roster.lost(11);
+        job.enroll_as(50, 1);
+        if (came) job.put(21, 1, "joined");
+        CHECK(job.roster.claim(Roster::own_launcher, 1) == (came ? "rank 1 is there" : "rank 1 is being started"));
+        CHECK(job.roster.claim(50, 1).empty());
+    }
+}
+
 TEST_CASE("roster: who asks for what cannot be is refused", "[job]") {
     Members job(open_to_all);
     job.enroll(50, 0);

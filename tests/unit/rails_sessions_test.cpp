@@ -242,3 +242,35 @@ TEST_CASE("who asks for a link with a process that leaves hears so at once", "[r
     CHECK(pair.a.left == 1);
     CHECK(World::now() - begin < 10 * base::millisecond);
 }
+
+TEST_CASE("whoever's link comes up while the other side leaves is told so, and is not waited for",
+          "[rails][sessions]") {
+    // However far the handshake is; and with either side as the one that asked.
+    const int steps = GENERATE(range(0, 12));
+    const bool asks = GENERATE(true, false);
+    const bool at_once = GENERATE(true, false);
+    CAPTURE(steps, asks, at_once);
+    Couple pair(1);
+    auto& a = pair.a;
+    auto& b = *pair.b;
+    (asks ? a : b).say(asks ? 1 : 0, "too late");
+    for (int i = 0; i < steps; ++i) {
+        while (a.manager.poll(World::now()) || b.manager.poll(World::now())) {
+        }
+        if (const auto next = pair.world.fabric.next_event()) pair.world.fabric.advance_to(*next);
+    }
+    b.manager.say_goodbye(World::now());
+    if (!at_once || b.manager.connected(0)) pair.until([&] { return !b.manager.connected(0) || b.manager.idle(0); });
+    b.manager.part(World::now());
+    const auto begin = World::now();
+    pair.until([&] { return b.manager.parted(); });
+    CHECK(World::now() - begin < base::millisecond);
+    if (!asks && a.peer(1).talk == nullptr) return;  // it never heard of b
+    a.say(1, "are you there?");
+    pair.until([&] { return !a.gone.empty(); });
+    CHECK(World::now() - begin < 10 * base::millisecond);
+    CHECK(a.gone.front() == ErrorCode::peer_left);
+    CHECK(a.left == 1);
+    CHECK(a.links_lost(1) == 0);
+    CHECK(a.news.empty());
+}

@@ -42,6 +42,8 @@ public:
     Rail(std::string name, const Interface& interface, ChooseEndpoints choose, const SocketOptions& options,
          TlsContext* encryption, std::optional<Netlink> news, base::Logger& log);
     ~Rail() override;
+    /// Says what `news` cannot: there are other interfaces than were listed before it was there.
+    void tell_of_devices() { events_.tell({.kind = EventKind::devices_changed}); }
 
     [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
     [[nodiscard]] std::span<const std::byte> address() const noexcept override { return encoded_address_; }

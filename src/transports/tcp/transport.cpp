@@ -75,6 +75,7 @@ private:
     [[nodiscard]] int preference(const InterfaceAddress& address) const;
     [[nodiscard]] std::vector<Endpoint> endpoints_of(const Interface& interface) const;
     [[nodiscard]] std::optional<Netlink> news_of_interfaces();
+    [[nodiscard]] bool missed(const std::vector<Device>& now);
 
     base::Logger& log_;
     SocketOptions options_;
@@ -86,6 +87,8 @@ private:
     base::Selector interfaces_;
     std::vector<InterfaceAddress> aliases_;
     bool told_no_news_ = false;
+    // By name, of the last scan, until there is somebody who hears of what comes later.
+    std::optional<std::vector<std::string>> scanned_;
 };
 
 std::vector<Device> TcpTransport::devices() const {
@@ -117,6 +120,10 @@ std::vector<RailInfo> TcpTransport::scan() {
     std::vector<RailInfo> infos;
     infos.reserve(all.size());
     for (const auto& device : all) infos.push_back(describe(device));
+    scanned_.emplace();
+    for (const auto& info : infos) {
+        if (info.usable) scanned_->push_back(info.device);
+    }
     return infos;
 }
 
@@ -227,16 +234,29 @@ std::optional<Netlink> TcpTransport::news_of_interfaces() {
     }
 }
 
+/// Whether one of these can be used, and could not at the scan: between that and the first rail's socket nobody heard of it.
+bool TcpTransport::missed(const std::vector<Device>& now) {
+    const auto scanned = std::exchange(scanned_, {});
+    return scanned && std::ranges::any_of(now, [&](const Device& device) {
+               return std::ranges::find(*scanned, device.name) == scanned->end() && describe(device).usable;
+           });
+}
+
 std::unique_ptr<transports::Rail> TcpTransport::open(const RailInfo& device) {
-    for (const auto& [name, interface] : devices()) {
+    auto news = news_of_interfaces();  // first: what changes after these have been listed is heard of
+    const auto all = devices();
+    for (const auto& [name, interface] : all) {
         if (name != device.device) continue;
         if (endpoints_of(interface).empty())
             throw Error(ErrorCode::no_rails, "interface " + name + " has no address left",
                         "give it one, or leave it out of RAILMUX_TCP_INTERFACES");
         // The transport outlives its rails.
         const auto choose = [this](const Interface& now) { return endpoints_of(now); };
-        return std::make_unique<Rail>(device.name, interface, choose, options_, encryption_.get(), news_of_interfaces(),
-                                      log_);
+        const bool hears = news.has_value();
+        auto rail =
+            std::make_unique<Rail>(device.name, interface, choose, options_, encryption_.get(), std::move(news), log_);
+        if (hears && missed(all)) rail->tell_of_devices();
+        return rail;
     }
     throw Error(ErrorCode::no_rails, "interface " + device.device + " has vanished",
                 "it went away after it was listed: see `railmux info`");
