@@ -369,6 +369,8 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     const auto rail = link.rail;
     const auto nonce = link.nonce;
     const bool was_live = link.was_live;
+    // Who has acknowledged our goodbye may end links as he likes, whatever is still on its way over them.
+    if (farewell_ && link.state == LinkState::live && idle(peer)) link.leaving = true;
     const bool in_order = link.leaving;
     if (link.state == LinkState::live) {
         if (!peers_[peer].left && !link.leaving) lose(link, event.text, now);
