@@ -1,4 +1,4 @@
-// verbs::Rail: connections until they are links, and what the connection manager and the device say of them later.
+// verbs::Rail: connections until they are links, and what the connection manager says of them later.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -176,7 +176,7 @@ bool Rail::next_news(News& news) {
 
 void Rail::take_news(News& news) {
     if (news.kind == RDMA_CM_EVENT_CONNECT_REQUEST) return take_request(news);
-    if (news.kind == RDMA_CM_EVENT_DEVICE_REMOVAL) return rail_down("device " + port_.device + " is gone");
+    if (news.kind == RDMA_CM_EVENT_DEVICE_REMOVAL) return rail_gone("device " + port_.device + " is gone");
     auto* link = static_cast<Link*>(news.id->context);  // none at a listener
     if (link == nullptr || link->phase == Phase::draining) return;
     switch (news.kind) {
@@ -238,26 +238,6 @@ void Rail::established(Link& link, std::span<const std::byte> reply) {
     link.phase = Phase::up;
     link.label += fmt::format(" (queue pair {})", link.queue);
     events_.tell({.kind = EventKind::link_up, .link = link.id}, {}, reply);
-}
-
-// --- The device ------------------------------------------------------------------------------------------------------
-
-void Rail::take_device_news() {
-    ibv_async_event event{};
-    while (ibv_get_async_event(device_.get(), &event) == 0) {
-        const auto kind = event.event_type;
-        const bool ours = event.element.port_num == port_.number;
-        ibv_ack_async_event(&event);
-        if (kind == IBV_EVENT_DEVICE_FATAL)
-            return rail_down("device " + port_.device + " failed; see the kernel's log (dmesg)");
-        if (!ours) continue;
-        if (kind == IBV_EVENT_PORT_ERR) {
-            links_.for_each(
-                [&](Link& link) { end(link, "port " + port_.name() + " went down; check its cable, and ip link"); });
-        } else if (kind == IBV_EVENT_GID_CHANGE && !still_has_gid(device_.get(), port_)) {
-            return rail_down(fmt::format("port {} lost its address {}", port_.name(), port_.address.text()));
-        }
-    }
 }
 
 }  // namespace railmux::transports::verbs

@@ -69,6 +69,7 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
                .ordered = true,
                .bad_put_ends_link = true,
                .keepalive = true,
+               .comes_back = true,
                .shared = true,
                .copies_puts = true,
                .pins = true,
@@ -77,8 +78,8 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
     const auto& where = traits_.name;
     if (!epoll_.valid()) throw failure(where, "no descriptor to wait on", errno);
     if (!channel_) throw failure(where, "no event channel of the connection manager", errno);
-    full_listener_ = listen();
-    short_listener_ = listen();
+    full_listener_ = listen(any_port);
+    short_listener_ = listen(any_port);
     auto* const context = full_listener_->verbs;
     domain_.reset(ibv_alloc_pd(context));
     if (!domain_) throw failure(where, "no protection domain", errno);
@@ -98,8 +99,7 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
     queues_max_ = links_possible(limits);
     receives_ = make_receives(domain_.get(), where, queues_max_);
     for (const int descriptor : {channel_->fd, wakeups_->fd, device_->async_fd}) watch(descriptor);
-    address_ = {base::host_identity(), port.address, port_of(full_listener_), port_of(short_listener_)};
-    encoded_address_ = address_.encode();
+    set_address();
 }
 
 Rail::~Rail() {
@@ -109,14 +109,19 @@ Rail::~Rail() {
     });
 }
 
-CmId Rail::listen() {
+/// At `wanted`, where nobody else is there.
+CmId Rail::listen(std::uint16_t wanted) {
     rdma_cm_id* made = nullptr;
     const auto where = fmt::format("{} at {}", traits_.name, port_.address.text());
     if (rdma_create_id(channel_.get(), &made, nullptr, RDMA_PS_TCP) != 0) throw failure(where, "no listener", errno);
     CmId listener(made);
-    auto address = port_.address.to_sockaddr(0);
-    if (rdma_bind_addr(made, reinterpret_cast<sockaddr*>(&address)) != 0)
+    const auto bind = [&](std::uint16_t number) {
+        auto address = port_.address.to_sockaddr(number);
+        return rdma_bind_addr(made, reinterpret_cast<sockaddr*>(&address)) == 0;
+    };
+    if (!bind(wanted) && (wanted == any_port || errno != EADDRINUSE || !bind(any_port))) {
         throw failure(where, "it cannot be bound", errno);
+    }
     if (made->verbs == nullptr || port_.device != ibv_get_device_name(made->verbs->device) ||
         made->port_num != port_.number) {
         throw Error(ErrorCode::no_rails, fmt::format("{}: that address belongs to another port", where),
@@ -124,6 +129,11 @@ CmId Rail::listen() {
     }
     if (rdma_listen(made, backlog) != 0) throw failure(where, "it cannot listen", errno);
     return listener;
+}
+
+void Rail::set_address() {
+    address_ = {base::host_identity(), port_.address, port_of(full_listener_), port_of(short_listener_)};
+    encoded_address_ = address_.encode();
 }
 
 void Rail::watch(int descriptor) {
@@ -204,16 +214,6 @@ void Rail::disconnect(LinkId id) {
 
 std::string Rail::describe(LinkId id) const {
     return id.index < links_.size() ? links_[id.index].label : std::string("?");
-}
-
-void Rail::rail_down(std::string_view cause) {
-    if (std::exchange(down_, true)) return;
-    links_.for_each([&](Link& link) {
-        if (link.phase == Phase::free) return;
-        end(link, cause);
-        if (link.phase != Phase::free) finish(link);  // a device that is gone gives nothing back
-    });
-    events_.tell({.kind = EventKind::rail_down}, cause);
 }
 
 /// The other side's adapter acknowledges, whatever the process there does. How often it was asked again the device keeps to

@@ -242,7 +242,7 @@ bool Rail::grow(Slabs& slabs, std::size_t count, std::size_t needed) noexcept {
     if (code == 0) return true;
     // With none at all nothing would ever leave; with some it is only slower.
     if (slabs.total() < needed) {
-        rail_down(in_words(failure(traits_.name, "no memory to send from can be registered", code)));
+        rail_gone(in_words(failure(traits_.name, "no memory to send from can be registered", code)));
     }
     return false;
 }
