@@ -91,6 +91,7 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     [[maybe_unused]] const auto scope = guard_.enter();
     Link* link = links_.find(id);
     if (link == nullptr || link->phase != Phase::requested) return;
+    if (!works(device_.get(), port_)) return end(*link, "the port is down");
     if (!make_queue(*link)) {
         if (link->phase == Phase::free) return;
         rdma_reject(link->connection.get(), nullptr, 0);
@@ -108,6 +109,7 @@ void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
     [[maybe_unused]] const auto scope = guard_.enter();
     Link* link = links_.find(id);
     if (link == nullptr || link->phase != Phase::requested) return;
+    if (!works(device_.get(), port_)) return end(*link, "the port is down");
     const auto data = with_length(reply.first(std::min<std::size_t>(reply.size(), traits_.max_reply)));
     rdma_reject(link->connection.get(), data.data(), static_cast<std::uint8_t>(data.size()));
     end(*link, "refused here");
@@ -210,7 +212,7 @@ void Rail::take_news(News& news) {
 
 void Rail::take_request(News& news) {
     CmId connection(news.id);
-    if (down_) return;
+    if (down_) return let_go(std::move(connection));
     const bool full = news.listener == full_listener_.get();
     const bool whole = full ? news.data.size() >= full_hello : without_length(news.data);
     if (!whole) {
@@ -225,6 +227,7 @@ void Rail::take_request(News& news) {
 }
 
 void Rail::send_request(Link& link) {
+    if (!works(device_.get(), port_)) return end(link, "the port is down");
     if (!make_queue(link)) return end(link, link.cause);
     auto how = parameters(link.hello);
     if (rdma_connect(link.connection.get(), &how) != 0) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -239,6 +240,13 @@ Port look_again(ibv_context* device, const Port& before) {
     if (ibv_query_port(device, port.number, &attributes) != 0) attributes.state = IBV_PORT_NOP;
     judge_state(port, attributes.state);
     return port;
+}
+
+bool works(ibv_context* device, const Port& port) {
+    ibv_port_attr attributes{};
+    if (ibv_query_port(device, port.number, &attributes) != 0 || attributes.state != IBV_PORT_ACTIVE) return false;
+    const auto flags = read_line("/sys/class/net/" + port.interface + "/flags");
+    return flags.empty() || (std::strtoul(flags.c_str(), nullptr, 16) & IFF_UP) != 0;
 }
 
 bool same_gid(const Port& a, const Port& b) noexcept { return a.gid == b.gid && a.address.same_address(b.address); }

@@ -176,7 +176,7 @@ void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> re
     const auto phase = std::exchange(link.phase, Phase::draining);
     if (phase != Phase::up && phase != Phase::accepting) return finish(link);
     // Puts the queue pair into the error state, too, where everything posted comes back in order: this is the last.
-    rdma_disconnect(link.connection.get());
+    hang_up(link);
     ibv_qp_attr dead{};
     dead.qp_state = IBV_QPS_ERR;
     chained_ = 0;
@@ -189,7 +189,7 @@ void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> re
 /// Nothing comes from the device any more.
 void Rail::finish(Link& link) {
     const bool had_queue = link.connection && link.connection->qp != nullptr;
-    link.connection.reset();
+    let_go(std::move(link.connection));
     while (link.first != link.next) complete(link, link.request(link.first++), WorkStatus::link_lost);
     if (had_queue) {
         by_queue_.erase(link.queue);
@@ -208,8 +208,25 @@ void Rail::disconnect(LinkId id) {
     Link* link = links_.find(id);
     if (link == nullptr) return;
     link->closed = true;
-    if (link->phase == Phase::requested) rdma_reject(link->connection.get(), nullptr, 0);
+    if (link->phase == Phase::requested && works(device_.get(), port_)) {
+        rdma_reject(link->connection.get(), nullptr, 0);
+    }
     end(*link, "closed here");
+}
+
+// Connections are made and ended by messages of the device's connection manager, and soft-RoCE (Linux 6.1) never again takes one
+// in, for anybody, once it was to send one while its interface was down. So none is sent then: the end of a connection waits.
+
+void Rail::hang_up(Link& link) {
+    if (works(device_.get(), port_)) rdma_disconnect(link.connection.get());
+}
+
+void Rail::let_go(CmId connection) {
+    if (connection == nullptr || gone_) return;
+    if (works(device_.get(), port_)) return let_go_.clear();
+    if (connection->qp != nullptr) rdma_destroy_qp(connection.get());
+    connection->context = nullptr;  // nothing that comes for it concerns a link
+    let_go_.push_back(std::move(connection));
 }
 
 std::string Rail::describe(LinkId id) const {

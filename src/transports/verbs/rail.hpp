@@ -82,6 +82,8 @@ private:
     Link& new_link(Phase phase, CmId connection);
     void end(Link& link, std::string_view cause, std::span<const std::byte> reply = {});
     void finish(Link& link);
+    void hang_up(Link& link);
+    void let_go(CmId connection);
 
     // connecting.cpp: until a link is up, and the end of it
     [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
@@ -160,6 +162,7 @@ private:
     Regions regions_;
 
     LinkTable<Link> links_;
+    std::vector<CmId> let_go_;  // that could not be ended yet
     std::unordered_map<std::uint32_t, LinkId> by_queue_;
     std::vector<LinkId> granting_;  // links that owe credits
 

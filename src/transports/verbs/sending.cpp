@@ -231,7 +231,7 @@ bool Rail::flush(Link& link) noexcept {
     if (link.phase == Phase::draining) return false;  // end() sees to the rest
     link.cause = in_words(failure(traits_.name, "the device takes no work request", code));
     link.phase = Phase::draining;
-    rdma_disconnect(link.connection.get());
+    hang_up(link);
     finish(link);
     return false;
 }

@@ -66,6 +66,7 @@ void Rail::judge_port() {
     look_owed_ = !down_cause_.empty();  // one after the other
     if (look_owed_ || (moved_ && !listen_anew(now))) return;
     down_ = false;
+    let_go_.clear();  // the other sides are told
     events_.tell({.kind = EventKind::rail_up});
 }
 
