@@ -181,7 +181,8 @@ TEST_CASE("failover: a link that is lost costs no other one, on rails that end l
         };
         hosts.until({a.get(), b.get()}, [&] { return over(0); });
         if (when < 0) took = hosts.fabric.now() - begin;
-        hosts.until({a.get(), b.get()}, [&] { return over(5 * base::millisecond); });  // what is put again does its harm
+        hosts.until({a.get(), b.get()},
+                    [&] { return over(5 * base::millisecond); });  // what is put again does its harm
         CHECK((got == data));
         for (const auto& rail : a->traffic()) {
             if (rail.rail == "sim:eth0") CHECK(rail.links_lost == 0);

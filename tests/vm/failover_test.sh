@@ -5,8 +5,8 @@
 #
 #   [RAILMUX_TEST_MOMENTS=50] [RAILMUX_TEST_SEED=N] tests/vm/failover_test.sh build/release
 #
-# RAILMUX_TEST_MOMENTS: for each of the two pairs of rails; each takes 2 to 4 s in emulated machines. With fewer than 10 all kinds
-# of traffic go on at once, so that each moment hits all of them; otherwise one after the other.
+# RAILMUX_TEST_MOMENTS: for each of the two pairs of rails; each takes 2 to 4 s in emulated machines. With fewer than 10 all
+# kinds of traffic go on at once, so that each moment hits all of them; otherwise one after the other.
 # shellcheck source=tests/vm/lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 

@@ -214,8 +214,8 @@ void Rail::disconnect(LinkId id) {
     end(*link, "closed here");
 }
 
-// Connections are made and ended by messages of the device's connection manager, and soft-RoCE (Linux 6.1) never again takes one
-// in, for anybody, once it was to send one while its interface was down. So none is sent then: the end of a connection waits.
+// Connections are made and ended by messages of the device's connection manager, and soft-RoCE (Linux 6.1) never again takes
+// one in, for anybody, once it was to send one while its interface was down. So none is sent then: the end waits.
 
 void Rail::hang_up(Link& link) {
     if (works(device_.get(), port_)) rdma_disconnect(link.connection.get());
