@@ -72,8 +72,7 @@ void Rail::take_completions(Batch& batch) noexcept {
 }
 
 bool Rail::more_completions() noexcept {
-    const int count =
-        gone_ ? 0 : ibv_poll_cq(completions_.get(), static_cast<int>(found_.size()), found_.data());
+    const int count = gone_ ? 0 : ibv_poll_cq(completions_.get(), static_cast<int>(found_.size()), found_.data());
     found_at_ = 0;
     found_end_ = static_cast<std::size_t>(std::max(count, 0));
     return found_end_ > 0;
