@@ -253,7 +253,7 @@ bool RailManager::open_regions(std::uint32_t peer, std::span<std::byte> memory, 
         if (region) {
             regions.push_back({rail, region.value()});
             open = open || reaches(rail);
-        } else {
+        } else if (rails_[rail].up) {
             log_.warning("rail {}: {} bytes cannot be registered, so it carries none of this message: {}",
                          rails_[rail].traits().name, memory.size(), region.error().what());
         }

@@ -310,6 +310,7 @@ private:
     [[nodiscard]] std::optional<std::span<const std::byte>> opened(Link& link, std::span<const std::byte> bytes,
                                                                    base::Nanoseconds now);
     void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
+    [[nodiscard]] bool puts_end_links() const noexcept;
     [[nodiscard]] bool park(const Link& link, Frame& frame) noexcept;
     void send_settling(std::uint32_t peer, Frame* frame, base::Nanoseconds now);
     void ask_to_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);

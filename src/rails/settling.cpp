@@ -3,7 +3,8 @@
 //
 // What it had carried goes out again, but for puts: a second one to the same place would write over bytes that have been
 // checked and counted, and might be corrupted, too. So they wait until the other side says that the link is over at its end,
-// where nothing more can come then, and what had come by then.
+// where nothing more can come then, and what had come by then. The same without checksums where rails end links for wrong puts:
+// if all had come the region is closed, and what is put again would cost one link after the other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -50,9 +51,17 @@ void RailManager::corrupted(Link& link, std::string_view what, base::Nanoseconds
     break_off(link, fmt::format("corrupted data (the checksum of {} is wrong)", what), now);
 }
 
+/// Whether a put to a region that is closed by now would cost a link.
+bool RailManager::puts_end_links() const noexcept {
+    for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
+        if (rails_[rail].traits().bad_put_ends_link) return true;
+    }
+    return false;
+}
+
 /// Of a frame that is on no link any more, as the one that it went to is over here. True: it waits until that is settled.
 bool RailManager::park(const Link& link, Frame& frame) noexcept {
-    if (!link.checksum || frame.piece_count == 0) return false;
+    if (frame.piece_count == 0 || !(link.checksum || puts_end_links())) return false;
     frame.link = no_link;
     return frame.parked = true;
 }

@@ -1,6 +1,8 @@
 // `railmux soak`: everything at once, for as long as wanted, and all of it checked.
 #include <fmt/format.h>
 
+#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -34,7 +36,18 @@ whatever is lost, doubled, changed, or in the wrong order is found and named.
 Give the same seed to do the same again, as far as the networks behave the same. Exit code 0 says that all was right; 1 that
 something was wrong (lines with WRONG), that an operation failed, or that nothing has ended for the time of --watchdog: then
 it is said what was under way. Under `railmux run` what stands at rank 0 counts. scripts/soak cuts and slows rails down
-meanwhile.)";
+meanwhile. SIGINT (Ctrl-C) to one of the processes ends it for all of them, in good order and checked, before its time.)";
+
+std::atomic<bool> interrupted = false;
+static_assert(std::atomic<bool>::is_always_lock_free);  // or a signal's handler could not set it
+
+/// The second one ends the process: the first may find everything hung.
+void end_when_interrupted() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = true; };
+    action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
+    ::sigaction(SIGINT, &action, nullptr);
+}
 
 struct SoakCommand {
     ConfigOptions config;
@@ -205,6 +218,8 @@ Outcome soak(const SoakCommand& command, const SoakTerms& terms, Context& contex
         show_progress(fmt::format("{} of {} s: {} operations checked, {} wrong", elapsed / base::second,
                                   terms.time / base::second, tally.operations(), tally.faults));
     };
+    options.enough = [] { return interrupted.load(); };
+    end_when_interrupted();
     try {
         Soak soak(context, members.here, members.others, terms, std::move(options));
         Outcome outcome{.tally = soak.run(), .terms = soak.terms(), .processes = members.others.size() + 1};

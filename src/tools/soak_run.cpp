@@ -71,6 +71,7 @@ public:
     [[nodiscard]] bool over() const noexcept {
         return said_end_ && !end_out_.active() && heard_ && receives_.over() && notified_.over();
     }
+    [[nodiscard]] bool heard_end() const noexcept { return heard_.has_value(); }
     /// To our shared word.
     [[nodiscard]] std::uint64_t adds() const noexcept { return heard_ ? heard_->adds : 0; }
 
@@ -182,7 +183,8 @@ void Soak::until(Holds holds) {
 
 bool Soak::look() {
     const auto now = base::now_ns();
-    const bool more = now - began_ < terms_.time;
+    const bool more = now - began_ < terms_.time && !(options_.enough && options_.enough()) &&
+                      std::none_of(pairs_.begin(), pairs_.end(), [](const auto& pair) { return pair->heard_end(); });
     bool any = false;
     for (auto& pair : pairs_) any = pair->look(more) || any;
     if (options_.progress && now - told_ > telling) {

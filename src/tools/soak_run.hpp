@@ -2,7 +2,7 @@
 //
 //   member 0    terms ->                     what is done, from which seed, for how long
 //   everybody   card  ->  to everybody       the keys of its memory
-//   ==========  lanes (soak_lanes.hpp) to and from everybody, until the time is over
+//   ==========  lanes (soak_lanes.hpp) to and from everybody, until the time is over for one
 //   everybody   end   ->  to everybody       how much there was; what is received beyond that is a fault
 //   everybody   tally ->  member 0           once all of its lanes are over
 //   member 0    over  ->  everybody          nobody leaves before
@@ -29,6 +29,7 @@ public:
     struct Options {
         std::chrono::milliseconds stall{20'000};  ///< nothing ends for so long: hung
         std::function<void(base::Nanoseconds elapsed, const SoakTally&)> progress{};
+        std::function<bool()> enough{};  ///< true: over before its time, for everybody
     };
 
     /// `here` among the members: `others[i]` is member i, or i + 1 from `here` on. Member 0's terms count.

@@ -1,4 +1,4 @@
-// verbs::Rail: connections until they are links, and what the connection manager and the device say of them later.
+// verbs::Rail: connections until they are links, and what the connection manager says of them later.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,6 +91,7 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     [[maybe_unused]] const auto scope = guard_.enter();
     Link* link = links_.find(id);
     if (link == nullptr || link->phase != Phase::requested) return;
+    if (!works(device_.get(), port_)) return end(*link, "the port is down");
     if (!make_queue(*link)) {
         if (link->phase == Phase::free) return;
         rdma_reject(link->connection.get(), nullptr, 0);
@@ -108,6 +109,7 @@ void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
     [[maybe_unused]] const auto scope = guard_.enter();
     Link* link = links_.find(id);
     if (link == nullptr || link->phase != Phase::requested) return;
+    if (!works(device_.get(), port_)) return end(*link, "the port is down");
     const auto data = with_length(reply.first(std::min<std::size_t>(reply.size(), traits_.max_reply)));
     rdma_reject(link->connection.get(), data.data(), static_cast<std::uint8_t>(data.size()));
     end(*link, "refused here");
@@ -176,7 +178,7 @@ bool Rail::next_news(News& news) {
 
 void Rail::take_news(News& news) {
     if (news.kind == RDMA_CM_EVENT_CONNECT_REQUEST) return take_request(news);
-    if (news.kind == RDMA_CM_EVENT_DEVICE_REMOVAL) return rail_down("device " + port_.device + " is gone");
+    if (news.kind == RDMA_CM_EVENT_DEVICE_REMOVAL) return rail_gone("device " + port_.device + " is gone");
     auto* link = static_cast<Link*>(news.id->context);  // none at a listener
     if (link == nullptr || link->phase == Phase::draining) return;
     switch (news.kind) {
@@ -210,7 +212,7 @@ void Rail::take_news(News& news) {
 
 void Rail::take_request(News& news) {
     CmId connection(news.id);
-    if (down_) return;
+    if (down_) return let_go(std::move(connection));
     const bool full = news.listener == full_listener_.get();
     const bool whole = full ? news.data.size() >= full_hello : without_length(news.data);
     if (!whole) {
@@ -225,6 +227,7 @@ void Rail::take_request(News& news) {
 }
 
 void Rail::send_request(Link& link) {
+    if (!works(device_.get(), port_)) return end(link, "the port is down");
     if (!make_queue(link)) return end(link, link.cause);
     auto how = parameters(link.hello);
     if (rdma_connect(link.connection.get(), &how) != 0) {
@@ -238,26 +241,6 @@ void Rail::established(Link& link, std::span<const std::byte> reply) {
     link.phase = Phase::up;
     link.label += fmt::format(" (queue pair {})", link.queue);
     events_.tell({.kind = EventKind::link_up, .link = link.id}, {}, reply);
-}
-
-// --- The device ------------------------------------------------------------------------------------------------------
-
-void Rail::take_device_news() {
-    ibv_async_event event{};
-    while (ibv_get_async_event(device_.get(), &event) == 0) {
-        const auto kind = event.event_type;
-        const bool ours = event.element.port_num == port_.number;
-        ibv_ack_async_event(&event);
-        if (kind == IBV_EVENT_DEVICE_FATAL)
-            return rail_down("device " + port_.device + " failed; see the kernel's log (dmesg)");
-        if (!ours) continue;
-        if (kind == IBV_EVENT_PORT_ERR) {
-            links_.for_each(
-                [&](Link& link) { end(link, "port " + port_.name() + " went down; check its cable, and ip link"); });
-        } else if (kind == IBV_EVENT_GID_CHANGE && !still_has_gid(device_.get(), port_)) {
-            return rail_down(fmt::format("port {} lost its address {}", port_.name(), port_.address.text()));
-        }
-    }
 }
 
 }  // namespace railmux::transports::verbs

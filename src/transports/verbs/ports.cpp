@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -163,6 +164,12 @@ std::uint64_t speed_of(const ibv_port_attr& port) {
     return speed < lane.size() && width < lanes.size() ? lane[speed] * lanes[width] * 1'000'000 : 0;
 }
 
+void judge_state(Port& port, ibv_port_state state) {
+    if (state == IBV_PORT_ACTIVE) return;
+    port.obstacle = fmt::format("the port is {}", ibv_port_state_str(state));
+    port.cure = "check its cable, and `ip link` or the subnet manager";
+}
+
 Port examine(ibv_context* device, const std::string& name, std::uint8_t number,
              const std::vector<HostAddress>& addresses) {
     Port port{.device = name, .number = number};
@@ -184,10 +191,7 @@ Port examine(ibv_context* device, const std::string& name, std::uint8_t number,
     } else {
         choose_ipoib_address(device, port, addresses);
     }
-    if (attributes.state != IBV_PORT_ACTIVE) {
-        port.obstacle = fmt::format("the port is {}", ibv_port_state_str(attributes.state));
-        port.cure = "check its cable, and `ip link` or the subnet manager";
-    }
+    judge_state(port, attributes.state);
     return port;
 }
 
@@ -222,13 +226,29 @@ std::vector<Port> list_ports() {
     return all;
 }
 
-bool still_has_gid(ibv_context* device, const Port& port) {
-    if (port.kind == "InfiniBand") return true;  // its GID is the port's own
-    const auto gids = gids_of(device, port.number);
-    return std::ranges::any_of(gids, [&](const ibv_gid_entry& entry) {
-        const auto address = address_of(entry.gid);
-        return entry.gid_type == IBV_GID_TYPE_ROCE_V2 && address.same_address(port.address);
-    });
+Port look_again(ibv_context* device, const Port& before) {
+    // An InfiniBand port has its GID for life, and nobody tells what becomes of the address of its IPoIB interface.
+    const auto gids = gids_of(device, before.number);
+    const bool has_gid = before.kind == "InfiniBand" || std::ranges::any_of(gids, [&](const ibv_gid_entry& entry) {
+                             return entry.gid_index == before.gid && entry.gid_type == IBV_GID_TYPE_ROCE_V2 &&
+                                    address_of(entry.gid).same_address(before.address);
+                         });
+    if (!has_gid) return examine(device, before.device, before.number, host_addresses());
+    Port port = before;
+    port.obstacle.clear();
+    ibv_port_attr attributes{};
+    if (ibv_query_port(device, port.number, &attributes) != 0) attributes.state = IBV_PORT_NOP;
+    judge_state(port, attributes.state);
+    return port;
 }
+
+bool works(ibv_context* device, const Port& port) {
+    ibv_port_attr attributes{};
+    if (ibv_query_port(device, port.number, &attributes) != 0 || attributes.state != IBV_PORT_ACTIVE) return false;
+    const auto flags = read_line("/sys/class/net/" + port.interface + "/flags");
+    return flags.empty() || (std::strtoul(flags.c_str(), nullptr, 16) & IFF_UP) != 0;
+}
+
+bool same_gid(const Port& a, const Port& b) noexcept { return a.gid == b.gid && a.address.same_address(b.address); }
 
 }  // namespace railmux::transports::verbs

@@ -34,7 +34,13 @@ struct Port {
 /// All ports. Throws Error where the kernel has no verbs at all.
 [[nodiscard]] std::vector<Port> list_ports();
 
-/// Whether the port still has the GID it was chosen by.
-[[nodiscard]] bool still_has_gid(ibv_context* device, const Port& port);
+/// A port as it is now: by the same GID, if it still has that, else by the best of those that it has.
+[[nodiscard]] Port look_again(ibv_context* device, const Port& before);
+
+/// Whether the port and its interface are up now. The kernel takes an interface down first, and its port a little later.
+[[nodiscard]] bool works(ibv_context* device, const Port& port);
+
+/// Whether both are by the same GID. One that went away and came back has another index, as long as somebody uses the old.
+[[nodiscard]] bool same_gid(const Port& a, const Port& b) noexcept;
 
 }  // namespace railmux::transports::verbs

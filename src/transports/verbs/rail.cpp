@@ -69,6 +69,7 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
                .ordered = true,
                .bad_put_ends_link = true,
                .keepalive = true,
+               .comes_back = true,
                .shared = true,
                .copies_puts = true,
                .pins = true,
@@ -77,8 +78,8 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
     const auto& where = traits_.name;
     if (!epoll_.valid()) throw failure(where, "no descriptor to wait on", errno);
     if (!channel_) throw failure(where, "no event channel of the connection manager", errno);
-    full_listener_ = listen();
-    short_listener_ = listen();
+    full_listener_ = listen(any_port);
+    short_listener_ = listen(any_port);
     auto* const context = full_listener_->verbs;
     domain_.reset(ibv_alloc_pd(context));
     if (!domain_) throw failure(where, "no protection domain", errno);
@@ -98,8 +99,7 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
     queues_max_ = links_possible(limits);
     receives_ = make_receives(domain_.get(), where, queues_max_);
     for (const int descriptor : {channel_->fd, wakeups_->fd, device_->async_fd}) watch(descriptor);
-    address_ = {base::host_identity(), port.address, port_of(full_listener_), port_of(short_listener_)};
-    encoded_address_ = address_.encode();
+    set_address();
 }
 
 Rail::~Rail() {
@@ -109,14 +109,19 @@ Rail::~Rail() {
     });
 }
 
-CmId Rail::listen() {
+/// At `wanted`, where nobody else is there.
+CmId Rail::listen(std::uint16_t wanted) {
     rdma_cm_id* made = nullptr;
     const auto where = fmt::format("{} at {}", traits_.name, port_.address.text());
     if (rdma_create_id(channel_.get(), &made, nullptr, RDMA_PS_TCP) != 0) throw failure(where, "no listener", errno);
     CmId listener(made);
-    auto address = port_.address.to_sockaddr(0);
-    if (rdma_bind_addr(made, reinterpret_cast<sockaddr*>(&address)) != 0)
+    const auto bind = [&](std::uint16_t number) {
+        auto address = port_.address.to_sockaddr(number);
+        return rdma_bind_addr(made, reinterpret_cast<sockaddr*>(&address)) == 0;
+    };
+    if (!bind(wanted) && (wanted == any_port || errno != EADDRINUSE || !bind(any_port))) {
         throw failure(where, "it cannot be bound", errno);
+    }
     if (made->verbs == nullptr || port_.device != ibv_get_device_name(made->verbs->device) ||
         made->port_num != port_.number) {
         throw Error(ErrorCode::no_rails, fmt::format("{}: that address belongs to another port", where),
@@ -124,6 +129,11 @@ CmId Rail::listen() {
     }
     if (rdma_listen(made, backlog) != 0) throw failure(where, "it cannot listen", errno);
     return listener;
+}
+
+void Rail::set_address() {
+    address_ = {base::host_identity(), port_.address, port_of(full_listener_), port_of(short_listener_)};
+    encoded_address_ = address_.encode();
 }
 
 void Rail::watch(int descriptor) {
@@ -166,7 +176,7 @@ void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> re
     const auto phase = std::exchange(link.phase, Phase::draining);
     if (phase != Phase::up && phase != Phase::accepting) return finish(link);
     // Puts the queue pair into the error state, too, where everything posted comes back in order: this is the last.
-    rdma_disconnect(link.connection.get());
+    hang_up(link);
     ibv_qp_attr dead{};
     dead.qp_state = IBV_QPS_ERR;
     chained_ = 0;
@@ -179,7 +189,7 @@ void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> re
 /// Nothing comes from the device any more.
 void Rail::finish(Link& link) {
     const bool had_queue = link.connection && link.connection->qp != nullptr;
-    link.connection.reset();
+    let_go(std::move(link.connection));
     while (link.first != link.next) complete(link, link.request(link.first++), WorkStatus::link_lost);
     if (had_queue) {
         by_queue_.erase(link.queue);
@@ -198,22 +208,29 @@ void Rail::disconnect(LinkId id) {
     Link* link = links_.find(id);
     if (link == nullptr) return;
     link->closed = true;
-    if (link->phase == Phase::requested) rdma_reject(link->connection.get(), nullptr, 0);
+    if (link->phase == Phase::requested && works(device_.get(), port_)) {
+        rdma_reject(link->connection.get(), nullptr, 0);
+    }
     end(*link, "closed here");
+}
+
+// Connections are made and ended by messages of the device's connection manager, and soft-RoCE (Linux 6.1) never again takes
+// one in, for anybody, once it was to send one while its interface was down. So none is sent then: the end waits.
+
+void Rail::hang_up(Link& link) {
+    if (works(device_.get(), port_)) rdma_disconnect(link.connection.get());
+}
+
+void Rail::let_go(CmId connection) {
+    if (connection == nullptr || gone_) return;
+    if (works(device_.get(), port_)) return let_go_.clear();
+    if (connection->qp != nullptr) rdma_destroy_qp(connection.get());
+    connection->context = nullptr;  // nothing that comes for it concerns a link
+    let_go_.push_back(std::move(connection));
 }
 
 std::string Rail::describe(LinkId id) const {
     return id.index < links_.size() ? links_[id.index].label : std::string("?");
-}
-
-void Rail::rail_down(std::string_view cause) {
-    if (std::exchange(down_, true)) return;
-    links_.for_each([&](Link& link) {
-        if (link.phase == Phase::free) return;
-        end(link, cause);
-        if (link.phase != Phase::free) finish(link);  // a device that is gone gives nothing back
-    });
-    events_.tell({.kind = EventKind::rail_down}, cause);
 }
 
 /// The other side's adapter acknowledges, whatever the process there does. How often it was asked again the device keeps to

@@ -58,6 +58,7 @@ public:
     [[nodiscard]] Pulse pulse(LinkId link) noexcept override;
 
 private:
+    static constexpr std::uint16_t any_port = 0;
     static constexpr std::size_t chain_length = 32;    // work requests in one call
     static constexpr std::uint64_t look_period = 64;   // polls; a look at the event channels is two system calls
     static constexpr std::size_t bulk_slabs_max = 64;  // 4 MiB on their way on all links of the rail
@@ -75,12 +76,14 @@ private:
     };
 
     // rail.cpp
-    [[nodiscard]] CmId listen();
+    [[nodiscard]] CmId listen(std::uint16_t wanted);
+    void set_address();
     void watch(int descriptor);
     Link& new_link(Phase phase, CmId connection);
     void end(Link& link, std::string_view cause, std::span<const std::byte> reply = {});
     void finish(Link& link);
-    void rail_down(std::string_view cause);
+    void hang_up(Link& link);
+    void let_go(CmId connection);
 
     // connecting.cpp: until a link is up, and the end of it
     [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
@@ -92,7 +95,14 @@ private:
     void take_request(News& news);
     void send_request(Link& link);
     void established(Link& link, std::span<const std::byte> reply);
+
+    // watching.cpp: what becomes of the port
     void take_device_news();
+    void rail_down(std::string_view cause);
+    void rail_gone(std::string_view cause);
+    void settle_port();
+    void judge_port();
+    [[nodiscard]] bool listen_anew(const Port& now);
 
     // sending.cpp
     [[nodiscard]] bool add(Link& link, const Work& work) noexcept;
@@ -128,7 +138,11 @@ private:
     base::Logger& log_;
     RailAddress address_;
     std::vector<std::byte> encoded_address_;
-    bool down_ = false;
+    bool down_ = false;       // nothing is connected
+    bool gone_ = false;       // for good: nothing is asked of the device any more
+    bool moved_ = false;      // what the listeners are bound to is no longer the port's
+    bool look_owed_ = false;  // there were news of the port
+    std::string down_cause_;  // of a rail_down that waits for the last link_down
 
     base::FileDescriptor epoll_;
     Device device_;  // for news of the port; links live in the connection manager's own context of the device
@@ -148,6 +162,7 @@ private:
     Regions regions_;
 
     LinkTable<Link> links_;
+    std::vector<CmId> let_go_;  // that could not be ended yet
     std::unordered_map<std::uint32_t, LinkId> by_queue_;
     std::vector<LinkId> granting_;  // links that owe credits
 

@@ -18,6 +18,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     take_back();
     if (armed_ || polls_ >= next_look_) look();
     take_completions(batch);
+    if (down_) settle_port();
     if (!granting_.empty()) grant_all();
     return batch.count;
 }
@@ -50,7 +51,7 @@ void Rail::look() noexcept {
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     if (!events_.empty() || found_at_ < found_end_ || std::exchange(room_, false)) return -1;
-    if (!std::exchange(armed_, true)) ibv_req_notify_cq(completions_.get(), 0);
+    if (!std::exchange(armed_, true) && !gone_) ibv_req_notify_cq(completions_.get(), 0);
     return more_completions() ? -1 : epoll_.get();  // one may have come before the request to be told
 }
 
@@ -71,7 +72,7 @@ void Rail::take_completions(Batch& batch) noexcept {
 }
 
 bool Rail::more_completions() noexcept {
-    const int count = ibv_poll_cq(completions_.get(), static_cast<int>(found_.size()), found_.data());
+    const int count = gone_ ? 0 : ibv_poll_cq(completions_.get(), static_cast<int>(found_.size()), found_.data());
     found_at_ = 0;
     found_end_ = static_cast<std::size_t>(std::max(count, 0));
     return found_end_ > 0;
@@ -167,7 +168,7 @@ void Rail::post_receives() noexcept {
         ibv_recv_wr* refused = nullptr;
         if (const int code = ibv_post_srq_recv(receives_.get(), &request, &refused); code != 0) {
             receive_slabs_.give(slab);
-            rail_down(in_words(failure(traits_.name, "the device takes no receive", code)));
+            rail_gone(in_words(failure(traits_.name, "the device takes no receive", code)));
             return;
         }
         ++posted_;

@@ -231,7 +231,7 @@ bool Rail::flush(Link& link) noexcept {
     if (link.phase == Phase::draining) return false;  // end() sees to the rest
     link.cause = in_words(failure(traits_.name, "the device takes no work request", code));
     link.phase = Phase::draining;
-    rdma_disconnect(link.connection.get());
+    hang_up(link);
     finish(link);
     return false;
 }
@@ -242,7 +242,7 @@ bool Rail::grow(Slabs& slabs, std::size_t count, std::size_t needed) noexcept {
     if (code == 0) return true;
     // With none at all nothing would ever leave; with some it is only slower.
     if (slabs.total() < needed) {
-        rail_down(in_words(failure(traits_.name, "no memory to send from can be registered", code)));
+        rail_gone(in_words(failure(traits_.name, "no memory to send from can be registered", code)));
     }
     return false;
 }
