@@ -2,7 +2,8 @@
 // frames, die and come back, all as a sequence of choices says; and a model that knows what must come of it.
 //
 // The model: every frame arrives once; ordered ones in the order they were sent, with their bytes; every frame is released
-// once; and when all rails work again, all of that within a minute (of simulated time).
+// once, whatever else was sent given back, and the credit for all that was taken told; and when all rails work again, all of
+// that within a minute (of simulated time), and nothing more comes afterwards.
 //
 // Threads: one, and one schedule at a time: a rail manager's clock is a plain function.
 // Lifetime: a call.
