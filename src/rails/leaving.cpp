@@ -81,16 +81,19 @@ void RailManager::drain() {
 
 void RailManager::part(base::Nanoseconds now) {
     drain();
-    for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
-        auto& known = peers_[peer];
-        if (known.talk == nullptr) continue;
-        for (const auto slot : known.talk->links) {
-            Link& link = links_.at(slot);
-            enqueue(link, closing_frame(), now);
-            static_cast<void>(post_outbox(link));
-        }
-        end_session(peer, known.epoch, ErrorCode::cancelled);
+    parting_ = true;
+    for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) part_from(peer, now);
+}
+
+void RailManager::part_from(std::uint32_t peer, base::Nanoseconds now) {
+    auto& known = peers_[peer];
+    if (known.talk == nullptr) return;
+    for (const auto slot : known.talk->links) {
+        Link& link = links_.at(slot);
+        enqueue(link, closing_frame(), now);
+        static_cast<void>(post_outbox(link));
     }
+    end_session(peer, known.epoch, ErrorCode::cancelled);
 }
 
 bool RailManager::parted() noexcept {

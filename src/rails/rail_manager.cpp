@@ -246,6 +246,7 @@ void RailManager::link_proven(Link& link, base::Nanoseconds now) {
     log_.debug("rail {}: link {} to {} up", rails_[link.rail].traits().name, link.label, peers_.name(link.peer));
     attach(link, now);
     note_back(link, now);
+    if (parting_) part_from(link.peer, now);  // it was asked for before, and nobody else would close it
 }
 
 void RailManager::attach(Link& link, base::Nanoseconds now) {

@@ -398,6 +398,7 @@ private:
     void end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code);
     void end_of_process(std::uint32_t peer, base::Nanoseconds now);
     void drain();
+    void part_from(std::uint32_t peer, base::Nanoseconds now);
     [[nodiscard]] Frame* closing_frame();
     [[nodiscard]] LinkModel model_of(const Link& link) const;
     [[nodiscard]] LogGP corrected(LogGP model, const sched::Pace& pace) const;
@@ -457,6 +458,7 @@ private:
     base::Nanoseconds next_turn_ = never;          // ... and idle ones, too
     base::Nanoseconds turn_ = options_.keepalive;  // between two turns of an idle one
     bool posts_need_polls_ = false;                // of any rail
+    bool parting_ = false;                         // no link may stay
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
     std::vector<sched::Pace> paces_;  // by rail
