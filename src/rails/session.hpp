@@ -92,14 +92,16 @@ bool Session::acknowledged(std::uint32_t ack, std::span<const std::byte> sack, R
     constexpr auto half = ~std::uint32_t{0} / 2;
     const bool old = done > half;  // overtaken on another link: what it says beyond holds all the same
     if (done > outstanding && !old) return false;
-    for (std::uint32_t i = 0; i < done && !old; ++i) {
+    // Whoever is told of a release may send, and so take in further acknowledgements before this one is done with: what has
+    // gone out of the window meanwhile is none of ours.
+    while (!old && ack != sent_.base() && ack - sent_.base() <= half) {
         Frame* frame = sent_.get(sent_.base());
         sent_.pop();
         if (frame != nullptr) release(*frame);
     }
     for (std::uint32_t i = 0; i < sack.size() * 8; ++i) {
         if ((static_cast<unsigned>(sack[i / 8]) >> (i % 8) & 1U) == 0) continue;
-        if (old && ack + i - sent_.base() > half) continue;
+        if (ack + i - sent_.base() > half) continue;
         if (ack + i - sent_.base() >= next_seq_ - sent_.base()) return false;
         auto& slot = sent_.at(ack + i);
         if (slot != nullptr) release(*std::exchange(slot, nullptr));
