@@ -272,6 +272,8 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     talk.causes.clear();
     mark_dirty(link);  // the proof, if it was ours to give
     reroute(peer, no_link, now);
+    // Perhaps nobody has anything to say, and what was taken while there was no link is still to be told.
+    if (talk.owed > 0 || talk.consumed_here != talk.reported_here) owe_ack(peer, talk, now);
     feed_bulk(link, now);
     feed_gets(link, now);
     if (!incomplete_.empty()) schedule(now);

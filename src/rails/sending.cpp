@@ -410,7 +410,7 @@ Frame* RailManager::ack_frame(const Conversation& talk) {
 }
 
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
-    if (talk.links.empty()) return;  // a new link brings frames, and every frame acknowledges
+    if (talk.links.empty()) return;  // it stays owed until there is a link again
     auto least = talk.links.front();
     for (const auto slot : talk.links) {
         if (links_.at(slot).queued_bytes < links_.at(least).queued_bytes) least = slot;
