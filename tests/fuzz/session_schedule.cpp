@@ -25,6 +25,8 @@ constexpr std::uint32_t most_steps = 60;
 constexpr std::uint32_t most_bulk = 16 * 1024;  // bytes that a side puts in a schedule
 constexpr std::uint32_t burst = Session::window + 500;
 constexpr base::Nanoseconds shortest_to_arrive = 60 * base::second;
+// An application is slower than acknowledgements (100 us): credit comes later, and alone.
+constexpr base::Nanoseconds taken_after = 150 * base::microsecond;
 constexpr base::Nanoseconds afterwards = 50 * base::millisecond;  // for what comes twice; the slowest rail takes 15 ms
 constexpr std::uint64_t most_polls = 1'000'000;                   // of the end: more is a live lock
 
@@ -95,7 +97,7 @@ public:
 
     bool poll() {
         const bool any = manager.poll(now());
-        if (untaken_ == 0) return any;
+        if (untaken_ == 0 || now() < take_at_) return any;
         manager.consumed(other_rank_, std::exchange(untaken_, 0), now());
         return true;
     }
@@ -116,6 +118,10 @@ public:
             return fmt::format("{} knows that {} of its {} frames were taken", host_, credit, said);
         }
         return kept();
+    }
+    [[nodiscard]] base::Nanoseconds next_deadline() {
+        const auto next = manager.next_deadline();
+        return untaken_ == 0 ? next : std::min(next, take_at_);
     }
     [[nodiscard]] std::string kept() {
         if (!unreleased_.empty()) return fmt::format("{} frames of {} are not released", unreleased_.size(), host_);
@@ -206,7 +212,7 @@ private:
             note("a frame without its number");
             return true;
         }
-        ++untaken_;
+        if (untaken_++ == 0) take_at_ = now() + taken_after;
         const auto number = base::load<std::uint32_t>(body.data());
         for (std::size_t i = 0; i + 4 < body.size(); ++i) {
             if (body[4 + i] != content(number, i)) {
@@ -305,7 +311,8 @@ private:
     bool sending_ = false;
     std::uint32_t said_before_ = 0;  // in earlier sessions
     std::uint32_t heard_ordered_ = 0;
-    std::uint32_t untaken_ = 0;  // until after the poll: credit comes later than acknowledgements
+    std::uint32_t untaken_ = 0;
+    base::Nanoseconds take_at_ = 0;
     std::map<std::uint32_t, int> heard_loose_;
     std::map<std::uint64_t, int> unreleased_;
     static constexpr std::byte taken_{0xee};  // not what bulk_content says, mostly
@@ -449,8 +456,8 @@ private:
     }
     void jump(bool a, bool b, base::Nanoseconds end) {
         auto next = std::min(end, fabric_.next_event().value_or(end));
-        if (a) next = std::min(next, a_->manager.next_deadline());
-        if (b) next = std::min(next, b_->manager.next_deadline());
+        if (a) next = std::min(next, a_->next_deadline());
+        if (b) next = std::min(next, b_->next_deadline());
         fabric_.advance_to(std::max(next, now() + 1));
     }
     void run(bool a, bool b, base::Nanoseconds time) {
