@@ -32,6 +32,8 @@ constexpr std::uint64_t most_polls = 1'000'000;                   // of the end:
 
 const sim::Fabric* clock_of = nullptr;
 base::Nanoseconds now() { return clock_of->now(); }
+/// For who reads the clock within a poll: that takes time.
+base::Nanoseconds a_little_later() { return now() + 1; }
 
 /// The content of frame `number`: its number, then bytes that follow from it.
 std::byte content(std::uint32_t number, std::size_t at) {
@@ -192,7 +194,7 @@ private:
                          .pair_limit = 50 * base::millisecond,
                          .checksum = checksum};
         all.assessor.probe = false;
-        all.assessor.clock = &now;
+        all.assessor.clock = &a_little_later;
         all.patience = 36'000 * base::second;  // sessions do not end here
         all.share_node = false;
         all.fragment = 1024;
@@ -289,7 +291,12 @@ private:
     std::uint64_t bulk_left(std::uint32_t, std::uint8_t) override { return bulk_said_ - bulk_given_; }
     void on_put_denied(std::uint64_t) override { note("a put was denied that nobody made"); }
     void on_link_lost(std::uint32_t, std::uint32_t) override { go_on_with_bulk(); }
-    void on_rail_news(const rails::RailNews&) override {}
+    void on_rail_news(const rails::RailNews& news) override {
+        static constexpr std::array<std::string_view, 4> unheard_of{
+            "it broke the wire protocol", "it sent a malformed frame", "it sent a malformed probe",
+            "it acknowledged what was never sent"};
+        if (!news.up && std::ranges::find(unheard_of, news.cause) != unheard_of.end()) note(news.cause);
+    }
     void on_peer_gone(std::uint32_t, ErrorCode code) override {
         if (end_ == End::never) note(fmt::format("the session ended as {}", to_string(code)));
         end_ = End::come;
@@ -448,6 +455,7 @@ private:
         if (a) any = a_->poll() || any;
         if (b) any = b_->poll() || any;
         ++polls_;
+        fabric_.advance(2);
         return any;
     }
     /// Until nothing happens any more at this moment, whatever faults hold back for some polls.
