@@ -88,6 +88,8 @@ public:
     }
     /// So many of the next frames that are released are followed by another, from within the manager.
     void follow(std::uint32_t frames) { following_ += frames; }
+    /// So many of the next frames that are heard are answered at once.
+    void answer(std::uint32_t frames) { answering_ += frames; }
     /// Bulk: so many bytes more of what there is, each to its place at the other side, once.
     void put(std::uint32_t bytes) {
         const auto begin = bulk_said_;
@@ -229,6 +231,10 @@ private:
         } else if (++heard_loose_[number] > 1) {
             note(fmt::format("frame {} came twice", number));
         }
+        if (answering_ > 0 && end_ == End::never) {
+            --answering_;
+            say(number % 40, number % 2 == 0);
+        }
         return true;
     }
     [[nodiscard]] std::span<std::byte> place_of(std::span<const std::byte> fin) {
@@ -315,6 +321,7 @@ private:
     End end_ = End::never;
     int goodbyes_ = 1;  // no more
     std::uint32_t following_ = 0;
+    std::uint32_t answering_ = 0;
     bool sending_ = false;
     std::uint32_t said_before_ = 0;  // in earlier sessions
     std::uint32_t heard_ordered_ = 0;
@@ -439,6 +446,7 @@ private:
                 continue;
             }
             if (kind == 14) side.follow(5);
+            if (kind == 13) side.answer(5);
             side.say(kind < 12 ? choices_.below(64) : kind * 700, kind % 3 != 0);
         }
     }
