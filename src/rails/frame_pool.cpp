@@ -32,6 +32,18 @@ void FramePool::give(Frame* frame) noexcept {
     free_[index] = frame;
 }
 
+std::ptrdiff_t FramePool::in_use() const noexcept {
+    std::ptrdiff_t all = 0;
+    for (std::size_t index = 0; index < classes.size(); ++index) {
+        auto used = made_[index];
+        // One that was given back twice may have made a circle of the list.
+        for (const Frame* frame = free_[index]; frame != nullptr && used >= 0; frame = frame->next) --used;
+        if (used < 0) return used;
+        all += used;
+    }
+    return all;
+}
+
 void FramePool::grow(std::size_t size_class) {
     const auto bytes = sizeof(Frame) + classes[size_class] + Seal::size;
     const auto stride = (bytes + alignof(Frame) - 1) / alignof(Frame) * alignof(Frame);
@@ -42,6 +54,7 @@ void FramePool::grow(std::size_t size_class) {
         frame->capacity = static_cast<std::uint32_t>(classes[size_class]);
         give(frame);
     }
+    made_[size_class] += static_cast<std::ptrdiff_t>(count);
     slabs_.push_back(std::move(slab));
 }
 

@@ -23,6 +23,8 @@ public:
     /// A cleared frame with room for `bytes` behind it, and a seal. `bytes` is at most `largest`.
     [[nodiscard]] Frame* take(std::size_t bytes);
     void give(Frame* frame) noexcept;
+    /// Frames taken and not given back; less than none when one was given back twice. For tests: it counts them.
+    [[nodiscard]] std::ptrdiff_t in_use() const noexcept;
 
     static constexpr std::size_t largest = 64 * 1024;
 
@@ -36,6 +38,7 @@ private:
     void grow(std::size_t size_class);
 
     std::array<Frame*, classes.size()> free_{};
+    std::array<std::ptrdiff_t, classes.size()> made_{};
     std::vector<std::unique_ptr<std::byte[]>> slabs_;
 };
 

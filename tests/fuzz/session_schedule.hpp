@@ -1,8 +1,10 @@
 // A schedule: two rail managers on simulated rails say things to each other while rails lose, delay, double and reorder
 // frames, die and come back, all as a sequence of choices says; and a model that knows what must come of it.
 //
-// The model: every frame arrives once; ordered ones in the order they were sent, with their bytes; every frame is released
-// once; and when all rails work again, all of that within a minute (of simulated time).
+// The model: every frame arrives once, ordered ones in the order they were sent, with their bytes; so does bulk, and with
+// checksums nothing is written over what has arrived; every frame is released once, and given back; the credit for all that
+// was taken is told; and when all rails work again, all of that within a minute (of simulated time; twenty where links go on
+// dying). Then, in some schedules, one side gives the other up and both begin a new session, or one says goodbye and goes.
 //
 // Threads: one, and one schedule at a time: a rail manager's clock is a plain function.
 // Lifetime: a call.
