@@ -39,13 +39,15 @@ public:
     }
 };
 
-JobIdentity job(const std::string& id) { return {.id = id, .key = "key of " + id, .servers = "unix:/none", .size = 1}; }
+JobIdentity job_of(const std::string& id) {
+    return {.id = id, .key = "key of " + id, .servers = "unix:/none", .size = 1};
+}
 
 /// A launcher that was killed has left its file.
 void leave_behind(const std::string& id) {
     const auto pid = ::fork();
     if (pid == 0) {
-        const JobFile file("demo", job(id));
+        const JobFile file("demo", job_of(id));
         ::_exit(0);
     }
     REQUIRE(::waitpid(pid, nullptr, 0) == pid);
@@ -66,7 +68,7 @@ TEST_CASE("job file: of several launchers with one name exactly one gets it", "[
         std::vector<std::thread> threads;
         for (int i = 0; i < launchers; ++i) {
             threads.emplace_back([&, i] {
-                const auto own = job(std::to_string(i));
+                const auto own = job_of(std::to_string(i));
                 std::optional<JobFile> file;
                 together.arrive_and_wait();
                 try {
@@ -99,7 +101,7 @@ TEST_CASE("job file: what a dead launcher left is replaced, and removed by its o
         CHECK_FALSE(OwnFolder::there());
     }
     SECTION("by the next job of that name") {
-        const JobFile file("demo", job("next"));
+        const JobFile file("demo", job_of("next"));
         JobFile::remove_leftover("demo", "dead");
         CHECK(JobFile::read("demo").id == "next");
         CHECK(OwnFolder::files() == 1);
@@ -108,9 +110,9 @@ TEST_CASE("job file: what a dead launcher left is replaced, and removed by its o
 
 TEST_CASE("job file: only the own file is removed at the end", "[job]") {
     const OwnFolder folder;
-    std::optional<JobFile> file(std::in_place, "demo", job("first"));
+    std::optional<JobFile> file(std::in_place, "demo", job_of("first"));
     std::filesystem::remove(JobFile::path("demo"));
-    const JobFile other("demo", job("second"));
+    const JobFile other("demo", job_of("second"));
     file.reset();
     CHECK(JobFile::read("demo").id == "second");
 }
