@@ -1,4 +1,5 @@
 // What must stay bounded: memory under a flood, allocations in steady state.
+#include <algorithm>
 #include <fstream>
 
 #include "engine/counted_memory.hpp"
@@ -17,6 +18,20 @@ std::size_t resident_bytes() {
     std::size_t resident = 0;
     statm >> total >> resident;
     return resident * 4096;
+}
+
+/// Allocations in 200 rounds once they are steady: the fewest of three times. What is allocated with a message is so every
+/// time; a pool grows once, and late where a pause of the machine makes messages go another way (a rendezvous) for a while.
+template <typename Round>
+std::uint64_t steady_allocations(Round round) {
+    auto fewest = ~std::uint64_t{0};
+    for (int i = 0; i < 200; ++i) round();
+    for (int times = 0; times < 3; ++times) {
+        const auto before = test::allocations();
+        for (int i = 0; i < 200; ++i) round();
+        fewest = std::min(fewest, test::allocations() - before);
+    }
+    return fewest;
 }
 
 }  // namespace
@@ -40,11 +55,8 @@ TEST_CASE("steady traffic allocates nothing", "[engine]") {
             pair.finish(pair.a, sends[i]);
         }
     };
-    for (int i = 0; i < 200; ++i) round();
-    const auto before = test::allocations();
-    for (int i = 0; i < 200; ++i) round();
-    const auto per_message = static_cast<double>(test::allocations() - before) / (200.0 * 16);
-    CHECK(per_message < 0.01);  // a pool may still grow once in a while, never with each message
+    const auto per_message = static_cast<double>(steady_allocations(round)) / (200.0 * 16);
+    CHECK(per_message < 0.01);
 }
 
 TEST_CASE("steady one-sided traffic allocates nothing", "[engine]") {
@@ -70,10 +82,8 @@ TEST_CASE("steady one-sided traffic allocates nothing", "[engine]") {
         for (auto& request : requests) pair.finish(pair.a, request);
         pair.finish(pair.a, flush);
     };
-    for (int i = 0; i < 200; ++i) round();
-    const auto before = test::allocations();
-    for (int i = 0; i < 200; ++i) round();
-    CHECK(static_cast<double>(test::allocations() - before) / (200.0 * 24) < 0.01);
+    const auto per_operation = static_cast<double>(steady_allocations(round)) / (200.0 * 24);
+    CHECK(per_operation < 0.01);
 }
 
 TEST_CASE("a flood of puts that nobody answers stays small", "[engine]") {
