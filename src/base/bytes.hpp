@@ -13,6 +13,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 namespace railmux::base {
@@ -29,6 +30,22 @@ template <std::unsigned_integral T>
 template <std::unsigned_integral T>
 inline void store(std::byte* to, T value) noexcept {
     std::memcpy(to, &value, sizeof value);
+}
+
+/// Copies up to 64 bytes, without a call: by moves that may overlap.
+inline void copy_short(std::byte* to, const std::byte* from, std::size_t count) noexcept {
+    const auto ends = [&]<std::size_t width>(std::integral_constant<std::size_t, width>) {
+        std::array<std::byte, width> first;
+        std::array<std::byte, width> last;
+        std::memcpy(first.data(), from, width);
+        std::memcpy(last.data(), from + count - width, width);
+        std::memcpy(to, first.data(), width);
+        std::memcpy(to + count - width, last.data(), width);
+    };
+    if (count >= 32) return ends(std::integral_constant<std::size_t, 32>{});
+    if (count >= 16) return ends(std::integral_constant<std::size_t, 16>{});
+    if (count >= 8) return ends(std::integral_constant<std::size_t, 8>{});
+    for (std::size_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
 /// Reads fields in order; after a read past the end every further read gives zero and ok() is false, so that a parser

@@ -20,6 +20,7 @@ namespace railmux::base {
 inline constexpr Nanoseconds microsecond = 1'000;
 inline constexpr Nanoseconds millisecond = 1'000'000;
 inline constexpr Nanoseconds second = 1'000'000'000;
+inline constexpr Nanoseconds never = Nanoseconds{1} << 62;  // later than any time that comes
 
 namespace detail {
 extern constinit SharedTickClock process_clock;

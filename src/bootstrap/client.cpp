@@ -15,7 +15,7 @@ namespace railmux::bootstrap {
 
 namespace {
 
-constexpr base::Nanoseconds join_limit = 10 * base::second;
+constexpr base::Nanoseconds reach_limit = 10 * base::second;
 
 /// Pumps until `over`; false when the time is over or the channel or socket failed.
 template <typename Over>
@@ -155,7 +155,7 @@ Connection reach_server(const std::vector<std::string>& servers, std::string_vie
                 "start the process with `railmux run`, and see that its hosts reach each other");
 }
 
-JobClient::JobClient(const Job& job) : connection_(reach_server(job.servers, job.key, join_limit)), size_(job.size) {}
+JobClient::JobClient(const Job& job) : connection_(reach_server(job.servers, job.key, reach_limit)), size_(job.size) {}
 
 JobClient::~JobClient() {
     connection_.channel.send(MessageType::leave, 0, {});

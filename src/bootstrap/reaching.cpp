@@ -95,7 +95,7 @@ bool may_come_yet(int error, const Target& target) {
 }  // namespace
 
 struct Reaching::Parts {
-    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+    static constexpr auto never = base::never;
 
     std::string where;
     base::Nanoseconds deadline = 0;

@@ -22,7 +22,6 @@ namespace messaging {
 namespace {
 // After the first link of a pair the others follow within milliseconds; those that do not have given up for now.
 constexpr base::Nanoseconds settle_time = 300 * base::millisecond;
-constexpr base::Nanoseconds between_reports = 50 * base::millisecond;
 }  // namespace
 
 std::vector<LinkModel> Engine::models(Peer peer) {

@@ -62,8 +62,7 @@ Request Context::irecv(Message&& message, MutableBuffer buffer, Completion done)
 }
 
 void Context::send(Peer to, Tag tag, ConstBuffer data) {
-    auto request = isend(to, tag, data);
-    throw_if_failed(wait(request), "send to", *engine_);
+    throw_if_failed(engine_->send(to, tag, data), "send to", *engine_);
 }
 Status Context::recv(Peer from, TagMatch match, MutableBuffer buffer) {
     auto request = irecv(from, match, buffer);

@@ -147,10 +147,12 @@ std::uint32_t Engine::partner(Peer peer) {
     return known_peer(peer);
 }
 
+transports::Segment Engine::source(ConstBuffer data) noexcept {
+    return {const_cast<std::byte*>(data.data()), data.size(), 0};  // a segment is written to only where it receives
+}
+
 void Engine::add_source(Operation& operation, std::span<const ConstBuffer> gather) {
-    for (const auto part : gather) {  // const_cast: a segment is written to only where it receives
-        operation.add({const_cast<std::byte*>(part.data()), part.size(), 0});
-    }
+    for (const auto part : gather) operation.add(source(part));
 }
 
 Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion&& done) {
@@ -167,6 +169,22 @@ Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Com
     unlooked_bytes_ += bytes;
     flush_burst(bytes);
     return {*this, slot};
+}
+
+Status Engine::send(Peer to, Tag tag, ConstBuffer data) {
+    const Lock lock(*this);
+    const auto peer = partner(to);
+    now_ = now();
+    const auto piece = source(data);
+    if (const auto sent = sender_.send_now(peer, tag, {&piece, 1}, data.size(), now_)) {
+        unlooked_bytes_ += data.size();
+        deferred_ = true;
+        flush_deferred();
+        if (unlooked_bytes_ >= bytes_per_look) pass(now_);
+        return *sent;
+    }
+    auto request = isend(to, tag, {&data, 1}, nullptr);
+    return wait_locked(request);
 }
 
 /// Why no message can come of the peer any more, until another process has its rank; ok if some can.

@@ -69,6 +69,8 @@ public:
 
     // --- Messages (engine.cpp) ---------------------------------------------------------------------------------------
     [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion&& done);
+    /// isend and wait in one: what goes at once needs no operation.
+    Status send(Peer to, Tag tag, ConstBuffer data);
     [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion&& done);
     [[nodiscard]] Request irecv(Message& message, MutableBuffer buffer, Completion&& done);
     [[nodiscard]] std::optional<Status> probe(Peer from, TagMatch match);
@@ -194,6 +196,7 @@ private:
     [[nodiscard]] std::uint32_t partner(Peer peer);
     void refuse_if_left() const;
     [[nodiscard]] ErrorCode gone_for_good(std::uint32_t peer);
+    [[nodiscard]] static transports::Segment source(ConstBuffer data) noexcept;
     static void add_source(Operation& operation, std::span<const ConstBuffer> gather);
     [[nodiscard]] Request start(Access& access, const Operation& operation);
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
@@ -215,6 +218,9 @@ private:
     [[nodiscard]] bool everything_sent();
     [[nodiscard]] std::vector<std::string> say_farewell();
     [[nodiscard]] base::Nanoseconds close_limit() const;
+    // Sends that are over at once need no look at the rails, but what they do to the rails must be heard of now and then.
+    static constexpr std::size_t bytes_per_look = 64 * 1024;
+    static constexpr base::Nanoseconds between_reports = 50 * base::millisecond;  // of how far a measurement is
     static constexpr std::string_view left_text = "it has left\n";
 
     Config config_;

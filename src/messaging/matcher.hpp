@@ -59,7 +59,7 @@ public:
 
     /// Receives that name `peer`, one after the other, each taken out; nullptr when there is none.
     [[nodiscard]] Posted* withdraw_any_of(std::uint32_t peer) noexcept;
-    /// The first message in order of arrival, or the one after `message`.
+    /// The first message in order of arrival; nullptr if there is none.
     [[nodiscard]] Unexpected* first() const noexcept { return oldest_; }
 
 private:

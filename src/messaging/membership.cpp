@@ -137,7 +137,7 @@ std::vector<int> Membership::descriptors() const {
 }
 
 base::Nanoseconds Membership::time_left() const {
-    auto left = base::Nanoseconds{1} << 62;
+    auto left = base::never;
     for (const auto& [number, knock] : parts_->knocks) left = std::min(left, knock.wake() - base::now_ns());
     return left;
 }

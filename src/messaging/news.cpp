@@ -41,7 +41,7 @@ void Engine::note(PeerCallback Told::*callback, PeerEvent&& event) {
 void Engine::note_loss(std::uint32_t peer, ErrorCode code) {
     if (code == ErrorCode::peer_left || code == ErrorCode::cancelled) return;
     const auto& known = rails_.peers()[peer];
-    if (known.mourned) return;
+    if (known.loss_told) return;
     note(&Told::peer_lost,
          {.peer = Peer::from_index(peer),
           .code = code,

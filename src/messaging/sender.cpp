@@ -20,6 +20,13 @@ bool Sender::busy(std::uint32_t peer) const noexcept {
     return peer < flows_.size() && flows_[peer] != nullptr && !flows_[peer]->waiting.empty();
 }
 
+std::optional<Status> Sender::send_now(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
+                                       std::size_t bytes, base::Nanoseconds now) {
+    auto& flow = flow_to(peer);
+    if (!flow.waiting.empty() || !rails_.sendable(peer)) return std::nullopt;
+    return try_eager(peer, tag, pieces, bytes, flow, now);
+}
+
 void Sender::start(Operation& operation, base::Nanoseconds now) {
     auto& flow = flow_to(operation.peer);
     if (flow.waiting.empty() && rails_.sendable(operation.peer) && try_send(operation, flow, now)) return;
@@ -40,35 +47,38 @@ void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
 }
 
 bool Sender::try_send(Operation& operation, Flow& flow, base::Nanoseconds now) {
-    const auto used = flow.charged - rails_.consumed_by(operation.peer);
-    const auto cost = credit_of(operation.bytes);
-    if (operation.bytes <= options_.eager_max && used + cost <= options_.eager_window) {
-        flow.charged += cost;
-        send_eager(operation, now);
+    if (const auto sent = try_eager(operation.peer, operation.tag, operation.buffer(), operation.bytes, flow, now)) {
+        operations_.finish(operation, *sent);
         return true;
     }
+    const auto used = flow.charged - rails_.consumed_by(operation.peer);
     if (used + rts_credit > options_.eager_window + options_.header_window) return false;
     flow.charged += rts_credit;
     send_rts(operation, now);
     return true;
 }
 
-void Sender::send_eager(Operation& operation, base::Nanoseconds now) {
-    Frame* frame = rails_.pool().take(FrameHeader::size + EagerBody::size + operation.bytes);
+std::optional<Status> Sender::try_eager(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
+                                        std::size_t bytes, Flow& flow, base::Nanoseconds now) {
+    const auto cost = credit_of(bytes);
+    const auto used = flow.charged - rails_.consumed_by(peer);
+    if (bytes > options_.eager_max || used + cost > options_.eager_window) return std::nullopt;
+    flow.charged += cost;
+    const auto size = static_cast<std::uint32_t>(FrameHeader::size + EagerBody::size + bytes);
+    Frame* frame = rails_.pool().take(size);
     frame->type = FrameType::eager;
     frame->flags = rails::frame_flag::ordered;
-    frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + EagerBody::size + operation.bytes);
-    frame->payload = static_cast<std::uint32_t>(operation.bytes);
-    frame->aux = frame->payload;
-    base::store(frame->data() + FrameHeader::size, operation.tag);
-    gather(frame->data() + FrameHeader::size + EagerBody::size, operation.buffer());
-    rails_.send(operation.peer, frame, now);
+    frame->bytes = size;
+    frame->payload = frame->aux = static_cast<std::uint32_t>(bytes);
+    base::store(frame->data() + FrameHeader::size, tag);
+    gather(frame->data() + FrameHeader::size + EagerBody::size, pieces);
+    rails_.send(peer, frame, now);
     // The session holds a copy until it is acknowledged: the buffer is the application's again.
-    operations_.finish(operation, {.peer = Peer::from_index(operation.peer),
-                                   .tag = operation.tag,
-                                   .bytes = operation.bytes,
-                                   .message = operation.bytes,
-                                   .rails = frame->link == rails::no_link ? 0 : std::uint64_t{1} << frame->rail});
+    return Status{.peer = Peer::from_index(peer),
+                  .tag = tag,
+                  .bytes = bytes,
+                  .message = bytes,
+                  .rails = frame->link == rails::no_link ? 0 : std::uint64_t{1} << frame->rail};
 }
 
 // --- Rendezvous ------------------------------------------------------------------------------------------------------

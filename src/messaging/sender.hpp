@@ -10,6 +10,8 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "messaging/bulk_out.hpp"
@@ -32,6 +34,10 @@ public:
     Sender(Options options, Operations& operations, rails::RailManager& rails, BulkOut& bulk,
            const LastingRegions& lasting);
 
+    /// Sends a message of so many bytes now, if it goes eagerly and nothing is in its way: then it is over.
+    [[nodiscard]] std::optional<Status> send_now(std::uint32_t peer, Tag tag,
+                                                 std::span<const transports::Segment> pieces, std::size_t bytes,
+                                                 base::Nanoseconds now);
     /// Sends now or as soon as it can; the operation's peer and tag are set.
     void start(Operation& operation, base::Nanoseconds now);
     /// Tries again what waits for this peer.
@@ -49,7 +55,9 @@ private:
 
     [[nodiscard]] Flow& flow_to(std::uint32_t peer);
     [[nodiscard]] bool try_send(Operation& operation, Flow& flow, base::Nanoseconds now);
-    void send_eager(Operation& operation, base::Nanoseconds now);
+    [[nodiscard]] std::optional<Status> try_eager(std::uint32_t peer, Tag tag,
+                                                  std::span<const transports::Segment> pieces, std::size_t bytes,
+                                                  Flow& flow, base::Nanoseconds now);
     void send_rts(Operation& operation, base::Nanoseconds now);
     [[nodiscard]] bool offers_gets(const Operation& operation) const;
     void bulk_sent(std::uint64_t operation, ErrorCode code, std::uint64_t rails) override;

@@ -10,7 +10,6 @@ namespace railmux::messaging {
 namespace {
 // What is said in words is said for a size at which bandwidth is all that counts.
 constexpr std::uint64_t said_for = std::uint64_t{1} << 20;
-constexpr base::Nanoseconds between_reports = 50 * base::millisecond;
 // The median of so many floods counts: a process that was away for a moment makes one seem slower, or faster.
 constexpr std::size_t floods = 3;
 

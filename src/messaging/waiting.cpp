@@ -6,8 +6,6 @@ namespace railmux::messaging {
 namespace {
 
 constexpr base::Nanoseconds forever = Engine::never_ends;
-// Sends that are over at once need no look at the rails, but what they do to the rails must be heard of now and then.
-constexpr std::size_t bytes_per_look = 64 * 1024;
 
 // Rails without a descriptor are looked at this often while everything else sleeps: some percent of a core, and half of it on
 // average before what came is seen.

@@ -113,7 +113,7 @@ public:
     /// No helper any more.
     void stop();
 
-    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+    static constexpr auto never = base::never;
 
 private:
     static constexpr std::uint8_t shared_flag = 1;  // the lock is one
@@ -228,17 +228,19 @@ template <typename S>
 bool Progress::step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline) {
     // Reading the clock takes a tenth of a look at a socket, so a wait does it at every eighth only; what comes in makes the
     // rail manager read it.
-    const bool exact = subject.timing() || ++empty_looks_ % 8 == 0;
+    const auto mode = this->mode();
+    const bool spins = mode == ProgressMode::hybrid || mode == ProgressMode::thread;
+    const bool crowded = spins && spin_.crowded(subject.last_now());
+    const bool exact = crowded || subject.timing() || ++empty_looks_ % 8 == 0;
     if (subject.look(exact)) {
         idle_since = never;
         return true;
     }
-    const auto mode = this->mode();
-    if (mode == ProgressMode::poll) return false;
+    if (mode == ProgressMode::poll || (spins && !exact)) return false;
     const auto now = subject.last_now();
-    if (mode != ProgressMode::block && !spin_.crowded(now)) {
-        if (!exact) return false;
+    if (spins) {
         idle_since = std::min(idle_since, now);
+        if (crowded && spin_.gave_way(now, idle_since)) return false;
         if (!spin_.over(now, idle_since, [&] { return Spin::Outlook{subject.answer_time(), subject.unseen_time()}; }))
             return false;
     }

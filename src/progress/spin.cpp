@@ -27,6 +27,7 @@ Spin::Senses Spin::system_senses() noexcept {
 
 void Spin::set_budget(Outlook outlook) noexcept {
     const auto [answer, unseen] = outlook;
+    answer_ = answer;
     const auto most = most_ > 0 ? most_ + unseen : 0;
     const auto price = sleep_cost + unseen;
     // Nobody knows: all that is allowed.

@@ -8,8 +8,9 @@
 //
 // All this holds while the core has nothing better to do. With more runnable processes than cores, those that spin keep
 // those away that they wait for. A process sees that itself: when it gives the core away (sched_yield) and somebody else
-// takes it, or when it is taken from it (involuntary context switches). It then sleeps at once, for a while that grows
-// each time the next try shows the same, and shrinks when it does not.
+// takes it, or when it is taken from it (involuntary context switches). It then spins no more, for a while that grows each
+// time the next try shows the same, and shrinks when it does not: it sleeps, or, where an answer takes less than that, gives
+// the core away after each look.
 //
 // Threads: one at a time.
 // Lifetime: none.
@@ -51,6 +52,13 @@ public:
     }
 
     [[nodiscard]] bool crowded(base::Nanoseconds now) const noexcept { return now < crowded_until_; }
+    /// In a crowd, before who has found nothing since `since` sleeps: lets the others run, who may be about to answer. Where an
+    /// answer takes less than to sleep and to be woken, that costs less. False if it does not, or was tried for long enough.
+    [[nodiscard]] bool gave_way(base::Nanoseconds now, base::Nanoseconds since) const {
+        if (answer_ <= 0 || answer_ > sleep_cost || now - since >= most_) return false;
+        senses_.yield();
+        return true;
+    }
     [[nodiscard]] base::Nanoseconds budget() const noexcept { return budget_; }
 
     // About what going to sleep and waking up take: some system calls, and two context switches.
@@ -75,6 +83,7 @@ private:
     base::Nanoseconds most_;
     Senses senses_;
     base::Nanoseconds budget_ = 0;
+    base::Nanoseconds answer_ = 0;  // as last asked
     base::Nanoseconds next_check_ = 0;
     base::Nanoseconds checked_ = 0;
     std::uint64_t evicted_ = 0;  // by then

@@ -133,7 +133,7 @@ public:
 private:
     using Probe = Assessed::Probe;
 
-    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+    static constexpr auto never = base::never;
 
     bool begin_first_probe();
     [[nodiscard]] model::ProbeOptions first_probe(Link& link);

@@ -81,7 +81,7 @@ std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
     // Of a rail that others use, too, we fill what is ours: together they would line up work for many times as long.
     const auto per_byte = std::max(candidate.cost.per_byte, paces_[link.rail].own_per_byte());
     const auto enough =
-        std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), paces_[link.rail].allowance(busy_));
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), paces_[link.rail].allowance(busy_.time()));
     if (link.unacked_bytes >= std::max(enough, 2 * smallest_share)) return 0;
     const auto piece = static_cast<std::uint64_t>(sched::to_ticks(piece_time) / candidate.cost.per_byte);
     return std::min(claim, std::clamp(piece, smallest_share, options_.fragment));

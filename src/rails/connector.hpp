@@ -150,7 +150,7 @@ private:
     static constexpr std::size_t most_of_a_pair = 4;
     // However patient we are with those that we connect to: nobody holds a link for longer without a proof.
     static constexpr base::Nanoseconds longest_proof = 4 * base::second;
-    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+    static constexpr auto never = base::never;
 };
 
 }  // namespace railmux::rails

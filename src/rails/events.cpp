@@ -2,7 +2,6 @@
 #include "rails/rail_manager.hpp"
 
 #include <cassert>
-#include <cstdlib>
 #include <utility>
 
 namespace railmux::rails {
@@ -141,7 +140,7 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
     }
     const auto body = bytes.subspan(FrameHeader::size);
     // What comes after our goodbye is for nobody. A session that is over here may go on there, and its numbers make no sense.
-    if (farewell_ && header->type != FrameType::closing && peers_[link.peer].talk->late) [[unlikely]]
+    if (said_goodbye_ && header->type != FrameType::closing && peers_[link.peer].talk->late) [[unlikely]]
         return;
     if (header->type == FrameType::closing) {
         if (!peers_[link.peer].talk->late) hear_ack(link, *header, now);
@@ -186,10 +185,12 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
 /// for it, it is done in this look, as whoever gets the frame's message may not look again for long. Of several from one
 /// link the newest says all; credit counts at once, because without it messages would take the long way.
 void RailManager::hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now) {
+    auto& talk = *peers_[link.peer].talk;
+    const bool more = take_credit(talk, header);
+    if (!more && heard_.empty() && header.ack == talk.session.acknowledged()) return;  // as in a flood from one side
     if (heard_.empty() || heard_.back().link != link.slot) heard_.emplace_back();
     auto& heard = heard_.back();
-    auto& talk = *peers_[link.peer].talk;
-    const bool credit = take_credit(talk, header) || heard.credit;
+    const bool credit = more || heard.credit;
     heard = {.link = link.slot, .credit = credit, .id = link.id, .header = header, .at = now};
     heard_awaited_ =
         heard_awaited_ || !talk.waiting.empty() || !talk.session.open_for_messages() || !bulk_peers_.empty();
@@ -217,58 +218,6 @@ bool RailManager::take_heard() {
     settle(taking_.back().at);
     taking_.clear();
     return true;
-}
-
-/// What the acknowledgement of `frame` says: a small one shows the latency of its link, large ones the rate of the rail.
-void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
-                             base::Nanoseconds now) {
-    Link& link = links_.at(frame.link);
-    auto& pace = paces_[link.rail];
-    const auto bytes = frame.wire_bytes();
-    assert(link.unacked_bytes >= bytes);
-    link.unacked_bytes -= bytes;
-    pace.delivered(bytes);
-    if (link.state != LinkState::live) return;
-    // How long an acknowledgement was kept back is known of the newest frame.
-    const bool newest = frame.seq + 1 == header.ack && header.held < held_longest;
-    if (frame.alone && newest && bytes <= small_bytes && frame.link == acknowledged_by.slot) {
-        link.echo.heard(now - frame.sent - header.held, now);
-    }
-    if (pace.backlog() == 0 && pace.train().bytes >= large_bytes)
-        learn_from_train(link, now, newest ? std::optional(header.held) : std::nullopt);
-}
-
-/// All that was on the rail of this link, the last one of which it carried, is acknowledged; the acknowledgement was `held` by
-/// the peer, if that is known. On a rail that is only tried again it is enough to know that it was not held for long.
-void RailManager::learn_from_train(const Link& link, base::Nanoseconds now, std::optional<base::Nanoseconds> held) {
-    auto& pace = paces_[link.rail];
-    const auto& train = pace.train();
-    if (!train.undisturbed) return;
-    const auto& talk = *peers_[link.peer].talk;
-    auto latency = link.echo.latency(now);
-    if (latency == 0) latency = talk.costs[link.place].latency;
-    const auto service = now - train.begin - held.value_or(0) - 2 * latency / sched::ticks_per_ns;
-    const bool together = (train.end - train.begin) * 8 <= service;
-    const bool in_time = (now - looked_) * 8 <= service;  // we had just looked, and it was not there
-    const bool known = held || acknowledged_within * 8 <= service || pace.aged(busy_);
-    if (together && in_time && known)
-        pace.lone(train.bytes, service, talk.candidates[link.place].cost.per_byte, now, busy_);
-}
-
-/// What was predicted of the frame, and what came of it. That is known of the newest one of an acknowledgement; the others may
-/// have arrived at any time since the acknowledgement before.
-void RailManager::compare(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
-                          base::Nanoseconds now) noexcept {
-    if (frame.seq + 1 != header.ack || header.held >= held_longest) return;
-    auto& known = peers_[acknowledged_by.peer];
-    const auto way_back = known.talk->candidates[acknowledged_by.place].cost.latency / sched::ticks_per_ns;
-    const auto real = std::max<base::Nanoseconds>(now - frame.sent - header.held - way_back, 0);
-    const base::Nanoseconds predicted = frame.predicted;
-    auto& traffic = known.traffic[frame.rail];
-    ++traffic.timed_frames;
-    traffic.predicted_ns += static_cast<std::uint64_t>(predicted);
-    traffic.real_ns += static_cast<std::uint64_t>(real);
-    traffic.error_ns += static_cast<std::uint64_t>(std::abs(real - predicted));
 }
 
 bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack, bool credit,
@@ -340,9 +289,8 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
             upper_.on_peer_gone(peer, ErrorCode::peer_left);
         } else if (in.type == FrameType::address) {
             good = moved(peer, bytes, now) && good;
-        } else if ((in.flags & frame_flag::ordered) !=
-                   0) {  // these go up as they come, from the link that they came by
-            good = false;
+        } else if ((in.flags & frame_flag::ordered) != 0) {
+            good = false;  // those below go up as they come, from the link that they came by
         } else {
             good = in.type == FrameType::settle ? on_settle(peer, bytes, now) : on_settled(link, in, bytes, now);
         }
@@ -370,7 +318,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     const auto nonce = link.nonce;
     const bool was_live = link.was_live;
     // Who has acknowledged our goodbye may end links as he likes, whatever is still on its way over them.
-    if (farewell_ && link.state == LinkState::live && idle(peer)) link.leaving = true;
+    if (said_goodbye_ && link.state == LinkState::live && idle(peer)) link.leaving = true;
     const bool in_order = link.leaving;
     if (link.state == LinkState::live) {
         if (!peers_[peer].left && !link.leaving) lose(link, event.text, now);

@@ -80,12 +80,22 @@ void write_header(std::byte* to, const FrameHeader& header) noexcept;
 inline constexpr base::Nanoseconds held_unit = 128;
 inline constexpr base::Nanoseconds held_longest = held_unit * 0xffff;
 
-/// The fields that are known only when the frame goes out.
-inline void stamp_header(std::byte* to, std::uint32_t ack, std::uint32_t consumed, base::Nanoseconds held) noexcept {
-    base::store(to + 2, static_cast<std::uint16_t>(std::clamp<base::Nanoseconds>(held, 0, held_longest) / held_unit));
-    base::store(to + 8, ack);
-    base::store(to + 12, consumed);
-}
+/// The fields that are known only when a frame goes out.
+struct Stamp {
+    Stamp(std::uint32_t ack_, std::uint32_t consumed_, base::Nanoseconds held_) noexcept
+        : held(static_cast<std::uint16_t>(std::clamp<base::Nanoseconds>(held_, 0, held_longest) / held_unit)),
+          ack(ack_),
+          consumed(consumed_) {}
+    void put_on(std::byte* frame) const noexcept {
+        base::store(frame + 2, held);
+        base::store(frame + 8, ack);
+        base::store(frame + 12, consumed);
+    }
+
+    std::uint16_t held;
+    std::uint32_t ack;
+    std::uint32_t consumed;
+};
 
 /// For a frame whose flags change after it has been numbered.
 inline void stamp_flags(std::byte* to, std::uint8_t flags) noexcept { to[1] = static_cast<std::byte>(flags); }
@@ -113,11 +123,12 @@ struct BulkTarget {
 
 inline constexpr std::uint32_t no_link = ~std::uint32_t{0};
 
-/// A frame in memory. Allocated with `capacity` bytes behind it for header and payload, and room for checksums.
-struct Frame {
+struct Frame;
+
+/// What a frame begins with: all that most frames have, on two cache lines.
+struct FrameState {
     Frame* next = nullptr;  // in an outbox, a free list or a waiting list: one at a time
-    std::uint32_t capacity = 0;
-    FrameType type{};  // set by whoever makes the frame, with flags and aux
+    FrameType type{};       // set by whoever makes the frame, with flags and aux
     std::uint8_t flags = 0;
     std::uint32_t aux = 0;
     std::uint32_t bytes = 0;  // header and payload
@@ -141,10 +152,7 @@ struct Frame {
     std::uint32_t put_sum = 0;    // checksum of the bytes of its put
     std::uint64_t token = 0;      // the owner's; not 0: the owner is told when the frame is released
 
-    // Bulk in front of the frame: put these, then send the frame on the same link.
-    // Four pieces let a put run over the seams of a gather list; finer lists need more puts.
-    static constexpr std::size_t max_pieces = 4;
-    std::array<transports::Segment, max_pieces> pieces;
+    // Bulk in front of the frame: its pieces are put, then the frame is sent on the same link.
     std::uint8_t piece_count = 0;        // 0: no put
     std::uint8_t registered_with = 0;    // the rail whose regions the pieces name, if they do
     const BulkTarget* target = nullptr;  // lives until the frame is acknowledged
@@ -152,12 +160,20 @@ struct Frame {
     std::uint64_t put_offset = 0;
 
     transports::Segment segment;  // header and payload, as the rail wants it
+};
+
+/// A frame in memory. Allocated with `capacity` bytes behind it for header and payload, and room for checksums.
+struct Frame : FrameState {
+    // Four pieces let a put run over the seams of a gather list; finer lists need more puts.
+    static constexpr std::size_t max_pieces = 4;
+    std::array<transports::Segment, max_pieces> pieces;  // the first `piece_count`; the others are anything
+    std::uint32_t capacity = 0;
 
     [[nodiscard]] std::span<const transports::Segment> put() const noexcept { return {pieces.data(), piece_count}; }
     /// Regions are one rail's: for another one the pieces are memory like any other.
     void for_rail(std::uint32_t number) noexcept {
         if (registered_with == number) return;
-        for (auto& piece : pieces) piece.region = 0;
+        for (auto& piece : std::span(pieces).first(piece_count)) piece.region = 0;
     }
     [[nodiscard]] std::uint64_t unregistered_bytes() const noexcept {
         std::uint64_t sum = 0;

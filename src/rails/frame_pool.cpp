@@ -20,9 +20,7 @@ Frame* FramePool::take(std::size_t bytes) {
     if (free_[index] == nullptr) grow(index);
     Frame* frame = free_[index];
     free_[index] = frame->next;
-    const auto capacity = frame->capacity;
-    *frame = Frame{};
-    frame->capacity = capacity;
+    static_cast<FrameState&>(*frame) = {};
     return frame;
 }
 

@@ -20,7 +20,7 @@ public:
     FramePool(const FramePool&) = delete;
     FramePool& operator=(const FramePool&) = delete;
 
-    /// A cleared frame with room for `bytes` behind it, and a seal. `bytes` is at most `largest`.
+    /// A frame with its state cleared and room for `bytes` behind it, and a seal. `bytes` is at most `largest`.
     [[nodiscard]] Frame* take(std::size_t bytes);
     void give(Frame* frame) noexcept;
     /// Frames taken and not given back; less than none when one was given back twice. For tests: it counts them.

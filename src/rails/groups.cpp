@@ -46,7 +46,7 @@ void RailManager::note_groups(std::uint32_t peer, std::span<const std::uint32_t>
     const auto live = [&](std::uint32_t link) { return std::ranges::find(talk->links, link) != talk->links.end(); };
     for (std::size_t i = 0; i < links.size(); ++i) {
         if (alone_bps[i] > 0 && live(links[i]))
-            paces_[rail_of(links[i])].measured(sched::to_ticks(8e9 / alone_bps[i]), busy_);
+            paces_[rail_of(links[i])].measured(sched::to_ticks(8e9 / alone_bps[i]), busy_.time());
     }
     for (const auto& found : groups) {
         LinkGroup group{.bps = found.bps};

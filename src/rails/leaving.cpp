@@ -53,7 +53,7 @@ void RailManager::say_goodbye(base::Nanoseconds now) {
     assessor_.stop();
     flooder_.end();
     connector_.close();
-    farewell_ = true;
+    said_goodbye_ = true;
     for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
         if (peers_[peer].left || !connected(peer)) continue;
         Frame* frame = pool_.take(FrameHeader::size);

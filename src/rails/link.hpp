@@ -64,6 +64,7 @@ struct Link {
     FrameQueue outbox;                 // not yet taken by the transport
     std::uint64_t queued_bytes = 0;    // in the outbox, or taken and not done
     std::uint64_t queued_answers = 0;  // ... of them answers to probes
+    std::uint32_t quiet_max = 0;       // of its rail: frames up to that are over when it has taken them
     std::uint32_t bulk = 0;            // frames with a put among those
     std::uint32_t gets = 0;            // in the outbox, or taken and not done
     std::uint64_t unacked_bytes = 0;   // handed to it and not acknowledged

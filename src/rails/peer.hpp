@@ -68,10 +68,26 @@ struct Conversation {
     std::vector<std::uint64_t> claims;         // parallel to links: bulk planned for it and not handed over yet
     std::vector<LinkGroup> groups;             // a link is in one at most
 
+    // For a moment all small frames take this link, without a choice for each, as long as no more than `slack` has been handed
+    // to its rail (Policy::lead).
+    struct Lead {
+        std::uint32_t link = no_link;
+        base::Nanoseconds until = 0;
+        sched::Ticks slack = 0;
+        sched::Ticks gap = 0;
+        sched::Ticks per_byte = 0;
+    };
+    Lead lead;
+
     // Acknowledging: `owed` frames have arrived since the last acknowledgement went out; one must go by `ack_due`.
     std::uint32_t owed = 0;
     base::Nanoseconds ack_due = 0;
     bool ack_listed = false;
+    void told() noexcept {  // that has just gone out
+        owed = 0;
+        reported_here = consumed_here;
+        ack_due = base::never;
+    }
     bool follows = false;  // of rails that are about equal, we take the peer's: one side must, and not both
     std::uint32_t last_link = no_link;  // over which the last frame came in
     base::Nanoseconds arrived = 0;      // when what we acknowledge next came in
@@ -106,7 +122,7 @@ struct Known {
     bool left : 1 = false;                 // it said goodbye
     bool ended : 1 = false;                // we were told that its process has: without links it is not looked for
     bool orderly : 1 = false;              // ... in good order
-    bool mourned : 1 = false;              // ... and not, and that it is lost has been told
+    bool loss_told : 1 = false;            // ... and not, and that it is lost has been told
     ErrorCode failed = ErrorCode::ok;      // how the last session ended, if it ended badly
     std::unique_ptr<std::string> failure;  // and why; null while nothing has failed
     std::vector<std::byte> address;        // encoded ProcessAddress; empty: not known yet

@@ -190,9 +190,9 @@ void RailManager::fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds now
         causes = known.address.empty() ? "it has not joined the job\n" : "no pair of rails reaches it\n";
     }
     known.failure = std::make_unique<std::string>(std::move(causes));
-    if (!known.mourned) log_.warning("{} given up: {}", peers_.name(peer), to_string(code));
+    if (!known.loss_told) log_.warning("{} given up: {}", peers_.name(peer), to_string(code));
     end_session(peer, static_cast<std::uint8_t>(known.epoch + 1), code);
-    known.mourned = known.ended;
+    known.loss_told = known.ended;
 }
 
 void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code) {
@@ -230,7 +230,7 @@ void RailManager::follow_session(std::uint32_t peer, std::uint64_t instance, std
     if (!succeeded && epoch == known.epoch) return;
     const auto code = known.left ? ErrorCode::peer_left : ErrorCode::peer_lost;
     if (succeeded) {  // how the other one ended, and where it was, says nothing of this one
-        known.left = known.ended = known.mourned = false;
+        known.left = known.ended = known.loss_told = false;
         known.failed = ErrorCode::ok;
         known.failure.reset();
         known.address.clear();
@@ -248,14 +248,16 @@ void RailManager::link_proven(Link& link, base::Nanoseconds now) {
     attach(link, now);
     note_back(link, now);
     auto& talk = *peers_[link.peer].talk;
-    talk.late = talk.late || (farewell_ && talk.links.size() == 1);
+    talk.late = talk.late || (said_goodbye_ && talk.links.size() == 1);
     if (talk.late) late_links_.push_back(link.slot);
 }
 
 void RailManager::attach(Link& link, base::Nanoseconds now) {
     const auto peer = link.peer;
     auto& talk = talk_to(peer);
-    const auto speed = rails_[link.rail].traits().speed_bps;
+    const auto& traits = rails_[link.rail].traits();
+    const auto speed = traits.speed_bps;
+    link.quiet_max = traits.quiet_max;
     if (talk.links.empty()) recovery_.connected(peer, now);
     std::size_t place = 0;
     while (place < talk.links.size() && talk.candidates[place].speed_bps >= speed) ++place;
@@ -268,7 +270,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     assessor_.link_up(link, now);
     talk.follows = options_.connector.self.instance > peers_[peer].instance;
     talk.linked = true;
-    peers_[peer].mourned = false;
+    peers_[peer].loss_told = false;
     next_turn_ = std::min(next_turn_, now + options_.keepalive);
     next_watch_ = std::min(next_watch_, next_turn_);
     schedule(next_watch_);
@@ -313,7 +315,8 @@ void RailManager::detach(Link& link) {
     forget_groups(talk, link);
 }
 
-void RailManager::number_links(const Conversation& talk) noexcept {
+void RailManager::number_links(Conversation& talk) noexcept {
+    talk.lead = {};
     for (std::uint32_t i = 0; i < talk.links.size(); ++i) links_.at(talk.links[i]).place = i;
 }
 

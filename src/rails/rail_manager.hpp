@@ -35,6 +35,7 @@
 #include "rails/tracer.hpp"
 #include "sched/node_load.hpp"
 #include "sched/policy.hpp"
+#include "sched/settling.hpp"
 
 namespace railmux::rails {
 
@@ -324,6 +325,10 @@ private:
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enqueue(Link& link, Frame* frame, base::Nanoseconds now);
+    void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    [[nodiscard]] static bool follows_lead(Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
+    void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) const noexcept;
+    [[nodiscard]] bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void line_up(Link& link, Frame* frame, base::Nanoseconds now);
     void post_dirty();
     void feed_bulk(Link& link, base::Nanoseconds now);
@@ -338,14 +343,17 @@ private:
     void drop_claims(Conversation& talk) noexcept;
     void refresh(Conversation& talk, base::Nanoseconds now) noexcept;
     void charge(Link& link, Frame& frame, base::Nanoseconds now);
+    [[nodiscard]] bool noted(const Frame& frame) const noexcept { return (frame.seq & noted_mask_) == 0; }
     void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
     void charge_late();
+    void charge_row(Link& link, std::span<Frame* const> frames, base::Nanoseconds begun, base::Nanoseconds now);
     bool catch_up();
     void uncharge(Frame& frame) noexcept;
     void mark_dirty(Link& link);
     [[nodiscard]] bool post_outbox(Link& link);  // false: the rail refused some
     void empty_outbox(Link& link);
-    void account_posted(Link& link, std::size_t works);
+    void account_posted(Link& link, std::size_t taken);
+    void sent_off(Link& link, Frame& frame);
     void reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now);
     void release_if_free(std::uint32_t peer, Frame& frame);
     void deny_puts(std::uint32_t peer, Frame& frame);
@@ -394,7 +402,7 @@ private:
     Conversation& talk_to(std::uint32_t peer);
     void attach(Link& link, base::Nanoseconds now);
     void detach(Link& link);
-    void number_links(const Conversation& talk) noexcept;
+    void number_links(Conversation& talk) noexcept;
     void connect_waiting(base::Nanoseconds now);
     void fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds now);
     void end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code);
@@ -406,7 +414,7 @@ private:
     [[nodiscard]] LinkModel model_of(const Link& link) const;
     [[nodiscard]] LogGP corrected(LogGP model, const sched::Pace& pace) const;
 
-    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+    static constexpr auto never = base::never;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
     static constexpr std::size_t batch = 64;
 
@@ -445,17 +453,16 @@ private:
     std::vector<std::uint32_t> ack_list_;    // peers owed an acknowledgement
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
-    std::vector<std::uint32_t>
-        late_links_;                     // live only since we said goodbye: to be closed, or told so and to be ended
-    bool farewell_ = false;              // we have said goodbye
+    // Live only since we said goodbye: to be told that they end, or told so and to be ended.
+    std::vector<std::uint32_t> late_links_;
+    bool said_goodbye_ = false;          // we have said goodbye
     std::uint32_t next_rail_ = 0;        // whose turn it is to be polled
     base::Nanoseconds round_begun_ = 0;  // of polls of all rails
     base::Nanoseconds looked_ = 0;       // what had arrived by then, on whatever rail, is known
     base::Nanoseconds quiet_ = 0;        // then nothing was waiting for us on any rail
     bool released_ = false;              // something was acknowledged since the last settle()
-    base::Nanoseconds acked_ = 0;        // when something last was
-    base::Nanoseconds busy_ = 0;         // time in which there was traffic, pauses left out
-    base::Nanoseconds now_ = 0;          // as last told
+    sched::BusyClock busy_;
+    base::Nanoseconds now_ = 0;  // as last told
     model::Watch watch_;
     Look look_;  // the one whose events are being handled
     base::Nanoseconds next_deadline_ = never;

@@ -82,8 +82,8 @@ private:
     Transports transports_;
     std::vector<LocalRail> rails_;
     std::vector<RailInfo> unusable_;
-    std::set<std::string>
-        told_;  // of devices that do not open, and why: each time that devices are looked for they are tried
+    // Of devices that do not open, and why: they are tried each time that devices are looked for.
+    std::set<std::string> told_;
 };
 
 }  // namespace railmux::rails

@@ -53,11 +53,19 @@ std::optional<Recovery::Lost> Recovery::back(const Pair& pair, base::Nanoseconds
 void Recovery::failed(const Pair& pair, base::Nanoseconds now) {
     Lost* lost = find(pair);
     if (lost == nullptr || lost->up) return;
+    const auto began = lost->trying ? lost->began : now;  // now: the connector had tried by itself
+    lost->back_off = std::min(lost->back_off * 2, longest_wait(*lost, now));
+    lost->next = std::max(began + jittered(lost->back_off), now);
     lost->trying = lost->once = false;
-    const bool early = now - lost->since < rare_after;
-    const int times = lost->missed ? (early ? rarer : rarest) : (early ? 1 : rarer);
-    lost->back_off = std::min(lost->back_off * 2, options_.longest * times);
-    lost->next = now + jittered(lost->back_off);
+}
+
+/// From one try to the next, without jitter.
+base::Nanoseconds Recovery::longest_wait(const Lost& lost, base::Nanoseconds now) const noexcept {
+    const bool early = now - lost.since < rare_after;
+    if (lost.missed) return options_.longest * (early ? rarer : rarest);
+    if (early) return options_.longest;
+    const auto count = std::ranges::count_if(all_, [](const Lost& other) { return !other.up && !other.missed; });
+    return std::clamp(count * apart, options_.longest, options_.longest * rarer);
 }
 
 void Recovery::rail_up(std::uint32_t rail, base::Nanoseconds now) {

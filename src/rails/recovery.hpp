@@ -2,8 +2,9 @@
 //
 // One side asks for a lost link again: the one that had asked for it before, because it is known to be able to. Where an
 // interface has come back its side asks at once, too; if both do, the tie is settled as for any two that connect at once.
-// Between two tries the time doubles, and a link that has come back and is lost soon goes on where it was, so that one that
-// comes and goes costs no more than one that stays away.
+// From one try to the next the time doubles, and a link that has come back and is lost soon goes on where it was, so that one
+// that comes and goes costs no more than one that stays away. It counts from the beginning of a try: while a network is silent
+// each takes all the time that it may have, and whoever restores it waits for the beginning of the next.
 //
 // Threads: one engine at a time. Pure: time is an argument.
 // Lifetime: owned by the rail manager. An entry lives from the first loss of its link to the end of the session.
@@ -23,11 +24,14 @@ class Recovery {
 public:
     struct Options {
         base::Nanoseconds first = 50 * base::millisecond;     // until the first try
-        base::Nanoseconds longest = 500 * base::millisecond;  // between two tries; ten times that after `rare_after`
+        base::Nanoseconds longest = 500 * base::millisecond;  // between two tries
     };
-    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
-    /// Whoever is away for half a minute is seldom back within the next second.
+    static constexpr auto never = base::never;
+    /// Whoever is away for half a minute is seldom back within the next second. One that is nevertheless should not wait: only
+    /// where many are lost they are tried less often, one every `apart`, so that all together cost a few percent of a core.
     static constexpr base::Nanoseconds rare_after = 30 * base::second;
+    static constexpr base::Nanoseconds apart = 10 * base::millisecond;
+    /// ... but each this often, and pairs that were never up.
     static constexpr int rarer = 10;
     /// A pair that has never been up for so long is most likely none: in the end it is tried this much less often.
     static constexpr int rarest = 120;
@@ -50,11 +54,12 @@ public:
         base::Nanoseconds since = 0;  // when it was lost
 
         // Kept by Recovery.
-        bool missed = false;         // it has never been up
-        bool up = false;             // it is back; kept in case it goes again
-        bool trying = false;         // a try is under way
-        bool once = false;           // this side asks, too, this time
-        base::Nanoseconds next = 0;  // never: when there is a way to the peer again
+        bool missed = false;          // it has never been up
+        bool up = false;              // it is back; kept in case it goes again
+        bool trying = false;          // a try is under way
+        bool once = false;            // this side asks, too, this time
+        base::Nanoseconds began = 0;  // the last try
+        base::Nanoseconds next = 0;   // never: when there is a way to the peer again
         base::Nanoseconds back_off = 0;
         base::Nanoseconds rests_until = 0;
         base::Nanoseconds up_since = 0;
@@ -94,6 +99,7 @@ public:
 private:
     [[nodiscard]] Lost* find(const Pair& pair) noexcept;
     [[nodiscard]] base::Nanoseconds jittered(base::Nanoseconds time);
+    [[nodiscard]] base::Nanoseconds longest_wait(const Lost& lost, base::Nanoseconds now) const noexcept;
     [[nodiscard]] static bool waits(const Lost& lost) noexcept {
         return (lost.ours || lost.once) && !lost.up && !lost.trying;
     }
@@ -112,6 +118,7 @@ std::optional<Recovery::Lost> Recovery::take_due(base::Nanoseconds now, May may)
             continue;
         }
         lost.trying = true;
+        lost.began = now;
         return lost;
     }
     return std::nullopt;

@@ -37,6 +37,8 @@ public:
     [[nodiscard]] bool open_for_settling() const noexcept { return next_seq_ - sent_.base() < window; }
     [[nodiscard]] bool open() const noexcept { return next_seq_ - sent_.base() < window - 64; }
     [[nodiscard]] bool open_for_messages() const noexcept { return next_seq_ - sent_.base() < window - window / 8; }
+    /// Every frame before this one has been acknowledged.
+    [[nodiscard]] std::uint32_t acknowledged() const noexcept { return sent_.base(); }
     [[nodiscard]] bool all_acknowledged() const noexcept { return next_seq_ == sent_.base(); }
 
     /// Gives the frame its numbers, writes its header, and keeps it until it is acknowledged.

@@ -99,10 +99,10 @@ void Wfq::split(std::span<const Candidate> candidates, std::uint64_t bytes, base
     split_by_speed(candidates, bytes, shares);
 }
 
-void Wfq::charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds) noexcept {
+void Wfq::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t messages, base::Nanoseconds) noexcept {
     look_at_speed(candidate);
     const auto begin = start(candidate);
-    finish_[candidate.rail] = finish(candidate, bytes);
+    finish_[candidate.rail] = finish(candidate, bytes + messages - 1);
     latest_ = std::max(latest_, begin);
 }
 

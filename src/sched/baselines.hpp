@@ -65,7 +65,9 @@ public:
                                      base::Nanoseconds now) noexcept override;
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                std::span<std::uint64_t> shares) noexcept override;
-    void charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept override;
+    using Policy::charge;
+    void charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t messages,
+                base::Nanoseconds now) noexcept override;
     [[nodiscard]] std::unique_ptr<Policy> clone() const override { return std::make_unique<Wfq>(*this); }
 
 private:

@@ -95,7 +95,7 @@ public:
     }
 
 private:
-    static constexpr base::Nanoseconds never = base::Nanoseconds{1} << 62;
+    static constexpr auto never = base::never;
 
     struct Own {
         LoadLine* line = nullptr;  // or nowhere_

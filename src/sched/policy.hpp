@@ -51,6 +51,14 @@ public:
     [[nodiscard]] virtual std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
                                              base::Nanoseconds now) noexcept = 0;
 
+    /// How much, in the time that it takes, may be handed to the rail of `place`, which choose() has just returned for at most
+    /// `bytes`, until another might be chosen for a message of at most as many; 0: each message needs a choice of its own.
+    [[nodiscard]] virtual Ticks lead([[maybe_unused]] std::span<const Candidate> candidates,
+                                     [[maybe_unused]] std::size_t place, [[maybe_unused]] std::uint64_t bytes,
+                                     [[maybe_unused]] base::Nanoseconds now) const noexcept {
+        return 0;
+    }
+
     /// How many of `bytes` each candidate carries; `shares` is as long as `candidates` and adds up to `bytes`.
     virtual void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                        std::span<std::uint64_t> shares) noexcept = 0;
@@ -58,9 +66,12 @@ public:
     /// Whether what is left of a large message is split anew as it goes, or as it was planned at its beginning.
     [[nodiscard]] virtual bool replans() const noexcept { return false; }
 
-    /// `bytes` have been handed to the candidate's rail, by us or by others.
+    /// `bytes` in so many messages have been handed to the candidate's rail, by us or by others.
     virtual void charge([[maybe_unused]] const Candidate& candidate, [[maybe_unused]] std::uint64_t bytes,
-                        [[maybe_unused]] base::Nanoseconds now) noexcept {}
+                        [[maybe_unused]] std::uint32_t messages, [[maybe_unused]] base::Nanoseconds now) noexcept {}
+    void charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept {
+        charge(candidate, bytes, 1, now);
+    }
 
     /// Whether decisions rest on `delivery`.
     [[nodiscard]] virtual bool predicts() const noexcept { return false; }

@@ -49,6 +49,11 @@ Ticks Vft::delivery(const Candidate& candidate, std::uint64_t bytes, base::Nanos
     return wait(candidate, to_ticks(now)) + idle_delivery(candidate.cost, bytes);
 }
 
+/// Of rails that are about equal, the one that both sides look at already: what is not looked at is not polled.
+inline Ticks Vft::preferred_by(const Candidate& candidate, Ticks idle) const noexcept {
+    return candidate.recent ? margin(idle) + same_latency : 0;
+}
+
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
@@ -64,8 +69,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
         if (candidate.spare) continue;  // where all are, the first is as good as any
         auto idle = idle_delivery(candidate.cost, bytes);
         const auto delivered = wait(candidate, now_ticks) + idle;
-        // Of rails that are about equal, the one that both sides look at already: what is not looked at is not polled.
-        if (candidate.recent) idle -= margin(idle) + same_latency;
+        idle -= preferred_by(candidate, idle);
         if (idle < fastest_idle) {
             fastest = i;
             fastest_idle = idle;
@@ -79,13 +83,32 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     return first_delivery < fastest_delivery - margin(fastest_delivery) ? first : fastest;
 }
 
-void Vft::charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept {
+/// Until its queue is as long as the others take for a message of nothing, were they idle: so long it is the fastest, and the
+/// first.
+Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::uint64_t bytes,
+                base::Nanoseconds now) const noexcept {
+    const auto& chosen = candidates[place];
+    if (chosen.spare) return 0;
+    auto others = std::numeric_limits<Ticks>::max();
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (i == place || candidates[i].spare) continue;
+        const auto idle = idle_delivery(candidates[i].cost, 0);
+        others = std::min(others, idle - preferred_by(candidates[i], idle));
+    }
+    // A model may have a latency below nought; what others take may be without end, where all of them are spare.
+    const auto own = std::max<Ticks>(wait(chosen, to_ticks(now)) + idle_delivery(chosen.cost, bytes), 0);
+    return std::max<Ticks>(others - own - 1, 0);
+}
+
+void Vft::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t messages,
+                 base::Nanoseconds now) noexcept {
     auto& clock = clocks_[candidate.rail];
     const auto start = to_ticks(now) + wait(candidate, to_ticks(now));
-    const auto counted = options_.stage == VftStage::same_size ? same_size_bytes : bytes;
-    clock.free = start + gap(candidate.cost) + times(counted, candidate.cost.per_byte);
+    const auto counted = options_.stage == VftStage::same_size ? messages * same_size_bytes : bytes;
+    const auto gaps = static_cast<Ticks>(messages) * gap(candidate.cost);
+    clock.free = start + gaps + times(counted, candidate.cost.per_byte);
     if (candidate.backlog == 0) clock.gaps = 0, clock.bytes = 0;
-    clock.gaps += gap(candidate.cost);
+    clock.gaps += gaps;
     clock.bytes += std::max<std::uint64_t>(bytes, 1);
     clock.gap_per_byte = clock.gaps / static_cast<Ticks>(clock.bytes);
     if (clock.bytes > mix_bytes) clock.gaps /= 2, clock.bytes /= 2;

@@ -38,10 +38,14 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "vft"; }
     [[nodiscard]] std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
                                      base::Nanoseconds now) noexcept override;
+    [[nodiscard]] Ticks lead(std::span<const Candidate> candidates, std::size_t place, std::uint64_t bytes,
+                             base::Nanoseconds now) const noexcept override;
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                std::span<std::uint64_t> shares) noexcept override;
     [[nodiscard]] bool replans() const noexcept override { return true; }
-    void charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept override;
+    using Policy::charge;
+    void charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t messages,
+                base::Nanoseconds now) noexcept override;
     [[nodiscard]] bool predicts() const noexcept override { return true; }
     [[nodiscard]] Ticks delivery(const Candidate& candidate, std::uint64_t bytes,
                                  base::Nanoseconds now) const noexcept override;
@@ -60,6 +64,7 @@ private:
     [[nodiscard]] Ticks gap(const Cost& cost) const noexcept;
     [[nodiscard]] Ticks margin(Ticks time) const noexcept { return time / 100 * options_.margin_percent; }
     [[nodiscard]] Ticks wait(const Candidate& candidate, Ticks now) const noexcept;
+    [[nodiscard]] Ticks preferred_by(const Candidate& candidate, Ticks idle) const noexcept;
 
     VftOptions options_;
     std::vector<Clock> clocks_;  // by local rail

@@ -163,17 +163,7 @@ void World::acknowledged(const Ack& ack) {
 }
 
 /// Everything that was acknowledged at this moment is known.
-void World::settle() {
-    if (now_ - acked_ < pause) busy_ += now_ - acked_;
-    acked_ = now_;
-    node_.look(now_);
-    for (std::uint32_t rail = 0; rail < paces_.size(); ++rail) {
-        auto& pace = paces_[rail];
-        if (!pace.unsettled()) continue;
-        pace.settle(now_, busy_, node_.others(rail));
-        node_.left(rail, pace.backlog(), now_);
-    }
-}
+void World::settle() { sched::settle(paces_, node_, busy_, now_); }
 
 void World::refresh(Peer& peer) {
     node_.look(now_);
@@ -183,7 +173,7 @@ void World::refresh(Peer& peer) {
         candidate.cost = peer.costs[i];
         candidate.backlog = pace.backlog() + node_.others(candidate.rail).backlog;
         candidate.silent = pace.silent(now_);
-        if (learns_) pace.correct(candidate.cost, now_, busy_);
+        if (learns_) pace.correct(candidate.cost, now_, busy_.time());
         const auto arrived = node_.take_arrivals(candidate.rail);
         if (arrived > 0) policy_.charge(candidate, arrived, now_);
     }
@@ -212,7 +202,8 @@ std::uint64_t World::piece_for(Peer& peer, std::size_t place) {
     const auto claim = peer.claims[place];
     const auto span = to_ticks(horizon) + 4 * candidate.cost.latency;
     const auto per_byte = std::max(candidate.cost.per_byte, learns_ ? pace.own_per_byte() : 0);
-    const auto enough = std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), pace.allowance(busy_));
+    const auto enough =
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), pace.allowance(busy_.time()));
     if (claim == 0 || peer.unacked[place] >= std::max(enough, 2 * smallest_share)) return 0;
     const auto piece = static_cast<std::uint64_t>(to_ticks(piece_time) / candidate.cost.per_byte);
     return std::min({claim, std::clamp(piece, smallest_share, fragment), peer.bulk.front().bytes});

@@ -16,6 +16,7 @@
 #include "sched/node_load.hpp"
 #include "sched/pace.hpp"
 #include "sched/policy.hpp"
+#include "sched/settling.hpp"
 #include "sched/wire.hpp"
 
 namespace railmux::sched {
@@ -75,8 +76,6 @@ private:
     static constexpr std::uint64_t fragment = 256 * 1024;
     static constexpr base::Nanoseconds horizon = base::millisecond;
     static constexpr base::Nanoseconds piece_time = base::millisecond / 4;
-    // As in src/rails/events.cpp.
-    static constexpr base::Nanoseconds pause = 10 * base::millisecond;
 
     struct Ack {
         base::Nanoseconds at;
@@ -129,8 +128,7 @@ private:
     std::size_t under_way_ = 0;
     std::size_t next_fed_ = 0;
     base::Nanoseconds now_ = 0;
-    base::Nanoseconds acked_ = 0;  // when something last was
-    base::Nanoseconds busy_ = 0;   // time in which there was traffic, pauses left out
+    BusyClock busy_;
     bool learns_ = false;
 };
 

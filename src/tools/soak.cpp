@@ -214,6 +214,9 @@ void print_json(const Outcome& outcome, const Context& context) {
 Outcome soak(const SoakCommand& command, const SoakTerms& terms, Context& context, const Membership& members) {
     Soak::Options options;
     options.stall = std::chrono::milliseconds(static_cast<std::int64_t>(command.watchdog_s * 1000));
+    options.begun = [&] {
+        if (members.here == 0) fmt::print(stderr, "railmux: all of them have met\n");
+    };
     options.progress = [&](base::Nanoseconds elapsed, const SoakTally& tally) {
         show_progress(fmt::format("{} of {} s: {} operations checked, {} wrong", elapsed / base::second,
                                   terms.time / base::second, tally.operations(), tally.faults));

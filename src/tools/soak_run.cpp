@@ -129,6 +129,7 @@ Soak::~Soak() = default;
 SoakTally Soak::run() {
     agree();
     exchange_cards();
+    if (options_.begun) options_.begun();
     began_ = told_ = base::now_ns();
     until([&] { return std::all_of(pairs_.begin(), pairs_.end(), [](const auto& pair) { return pair->over(); }); });
     took_ = base::now_ns() - began_;

@@ -28,6 +28,7 @@ class Soak {
 public:
     struct Options {
         std::chrono::milliseconds stall{20'000};  ///< nothing ends for so long: hung
+        std::function<void()> begun{};            ///< everybody has heard of everybody
         std::function<void(base::Nanoseconds elapsed, const SoakTally&)> progress{};
         std::function<bool()> enough{};  ///< true: over before its time, for everybody
     };

@@ -6,7 +6,9 @@
 namespace railmux::transports {
 
 FaultyRail::FaultyRail(std::unique_ptr<Rail> rail, Plan plan)
-    : rail_(std::move(rail)), plan_(std::move(plan)), random_(plan_.seed) {}
+    : rail_(std::move(rail)), plan_(std::move(plan)), traits_(rail_->traits()), random_(plan_.seed) {
+    if (!plan_.empty()) traits_.quiet_max = 0;  // what is kept here, or lost, is done later
+}
 
 const FaultRule* FaultyRail::hit(Fault fault, std::uint64_t count) {
     for (const auto& rule : plan_.rules) {

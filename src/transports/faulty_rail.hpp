@@ -37,7 +37,7 @@ public:
     /// Works corrupted so far.
     [[nodiscard]] std::uint64_t corruptions() const noexcept { return corruptions_; }
 
-    [[nodiscard]] const RailTraits& traits() const noexcept override { return rail_->traits(); }
+    [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
     [[nodiscard]] std::span<const std::byte> address() const noexcept override { return rail_->address(); }
     [[nodiscard]] Reachability reach(std::span<const std::byte> address) const override {
         return rail_->reach(address);
@@ -115,6 +115,7 @@ private:
 
     std::unique_ptr<Rail> rail_;
     Plan plan_;
+    RailTraits traits_;
     std::mt19937_64 random_;
     std::uint64_t offers_ = 0;
     std::uint64_t works_ = 0;

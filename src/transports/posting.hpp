@@ -23,7 +23,9 @@ std::size_t post_runs(std::span<const Work> works, LinkTable<Link>& links, Event
         while (end < works.size() && works[end].link == id) ++end;
         Link* link = links.find(id);
         if (link == nullptr || link->phase != decltype(link->phase)::up) {
-            for (; posted < end; ++posted) events.done(id, works[posted].cookie, WorkStatus::link_lost);
+            for (; posted < end; ++posted) {
+                if (!works[posted].quiet) events.done(id, works[posted].cookie, WorkStatus::link_lost);
+            }
             continue;
         }
         const auto run = works.subspan(posted, end - posted);

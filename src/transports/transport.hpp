@@ -10,7 +10,8 @@
 //     what was refused may be offered again after the next poll, whatever that brings.
 //     A transport queues nothing beyond `info().tx_depth` works a link: the only backlog is the one the scheduler sees.
 //  2. Every accepted work yields exactly one `done` event, and only from poll, never inside post. `done` means the buffer
-//     is the caller's again, not that anything was delivered.
+//     is the caller's again, not that anything was delivered. But a `quiet` send of at most `info().quiet_max` bytes is over
+//     when it is accepted: nothing more is heard of it, whatever becomes of its link, and rules 5 and 6 do not speak of it.
 //  3. No order is promised between links. Within a link, `info().ordered` says whether frames arrive in the order posted,
 //     and a frame posted after a put on that link is received only after the put's bytes are in place.
 //  4. `received` frames are whole, at most `info().max_frame` bytes, and lent until the next poll on that rail.
@@ -89,6 +90,7 @@ enum class Op : std::uint8_t { send, put, get };
 struct Work {
     Op op = Op::send;
     bool notify = false;  // put: the target gets `notified` with `immediate` once the bytes are in place
+    bool quiet = false;   // send of at most info().quiet_max bytes: over when it is accepted, without a `done`
     std::uint32_t immediate = 0;
     LinkId link{};
     std::span<const Segment> segments{};  // at most info().max_segments; sum at most max_frame (send) or max_put
@@ -152,6 +154,7 @@ struct RailTraits {
     std::uint32_t max_reply = 0;     // bytes of a reply; at least 64
     std::uint32_t max_segments = 1;  // gather list of one work
     std::uint32_t tx_depth = 0;      // accepted and not yet done works a link holds at most
+    std::uint32_t quiet_max = 0;     // bytes of a send that may be quiet (rule 2); 0: none may
     std::uint64_t max_put = 0;       // bytes of one put or get; 0: neither
     bool put = false;
     bool get = false;

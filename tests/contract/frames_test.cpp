@@ -161,6 +161,40 @@ TEST_CASE("nothing completes inside post, and a refused tail may be posted again
     });
 }
 
+TEST_CASE("quiet sends are over when they are accepted, on a dead link as well", "[contract]") {
+    on_each_fixture([](World& world) {
+        const std::size_t most = world.a().traits().quiet_max;
+        if (most == 0) return;
+        End near, far;
+        std::tie(near, far) = world.link();
+        std::vector<std::size_t> sizes{0, 1, 3, 7, 8, 15, 16, 31, 32, 33, most - 1, most};
+        const auto post = [&](std::size_t size) {
+            auto bytes = pattern(size, size);
+            const std::array<Segment, 2> halves{{{bytes.data(), size / 2}, {bytes.data() + size / 2, size - size / 2}}};
+            const auto whole = Segment{bytes.data(), size};
+            const bool two = size % 2 != 0 && world.a().traits().max_segments >= 2;
+            const Work work{.quiet = true,
+                            .link = near.id,
+                            .segments = two ? std::span<const Segment>(halves) : std::span(&whole, 1),
+                            .cookie = world.next_cookie()};
+            world.post_all(world.a(), {&work, 1});
+            std::ranges::fill(bytes, std::byte{0xdd});  // the buffer is ours again
+        };
+        for (const auto size : sizes) post(size);
+        world.until("the frames", [&] { return world.log(far).frames.size() == sizes.size(); });
+        for (std::size_t i = 0; i < sizes.size(); ++i) {
+            CHECK(world.log(far).frames[i].size() == sizes[i]);
+            CHECK(is_pattern(world.log(far).frames[i], sizes[i]));
+        }
+        world.disconnect(near);
+        post(most);
+        world.until("the end of the link", [&] { return world.log(near).down && world.log(far).down; });
+        post(most);
+        world.settle();
+        CHECK(world.log(near).done == 0);
+    });
+}
+
 TEST_CASE("gather lists arrive as one frame", "[contract]") {
     on_each_fixture([](World& world) {
         End near, far;

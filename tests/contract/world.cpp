@@ -77,6 +77,7 @@ std::size_t World::post(Rail& rail, std::span<const Work> works) {
     const auto taken = rail.post(works);
     if (taken > works.size()) broken("rule 1: post took more than it was given");
     for (const auto& work : works.first(taken)) {
+        if (work.quiet) continue;  // rule 2: it is over
         auto& link = log({&rail, work.link});
         ++link.outstanding[work.cookie];
         ++link.undone;

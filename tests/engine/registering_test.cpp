@@ -3,6 +3,7 @@
 #include <map>
 
 #include "engine/sim_pair.hpp"
+#include "forwarding_rail.hpp"
 
 namespace railmux {
 
@@ -27,31 +28,18 @@ struct Registrations {
     std::uint64_t refuse_from = ~std::uint64_t{0};   // registrations from this one on fail
 };
 
-class RegisteringRail final : public transports::Rail {
+class RegisteringRail final : public ForwardingRail {
 public:
     RegisteringRail(std::unique_ptr<Rail> rail, std::uint64_t from, Registrations& seen)
-        : rail_(std::move(rail)), traits_(rail_->traits()), seen_(seen) {
-        traits_.register_from = from;
-        traits_.copies_puts = true;
-        traits_.pins = traits_.reuses_regions = true;
+        : ForwardingRail(std::move(rail)), seen_(seen) {
+        own_traits().register_from = from;
+        own_traits().copies_puts = true;
+        own_traits().pins = own_traits().reuses_regions = true;
     }
-    [[nodiscard]] const transports::RailTraits& traits() const noexcept override { return traits_; }
-    [[nodiscard]] std::span<const std::byte> address() const noexcept override { return rail_->address(); }
-    [[nodiscard]] transports::Reachability reach(std::span<const std::byte> to) const override {
-        return rail_->reach(to);
-    }
-    [[nodiscard]] transports::LinkId connect(std::span<const std::byte> to, std::span<const std::byte> hello) override {
-        return rail_->connect(to, hello);
-    }
-    void accept(transports::LinkId link, std::span<const std::byte> reply) override { rail_->accept(link, reply); }
-    void refuse(transports::LinkId link, std::span<const std::byte> reply) override { rail_->refuse(link, reply); }
-    void disconnect(transports::LinkId link) override { rail_->disconnect(link); }
-    [[nodiscard]] std::string describe(transports::LinkId link) const override { return rail_->describe(link); }
-    [[nodiscard]] int arm() noexcept override { return rail_->arm(); }
 
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, transports::Access access) override {
         if (access != transports::Access::local && access != transports::Access::local_write) {
-            return rail_->add_region(memory, access);
+            return below().add_region(memory, access);
         }
         if (seen_.made >= seen_.refuse_from) return Error(ErrorCode::system, "no more", "");
         Region region;
@@ -62,14 +50,14 @@ public:
         return region;
     }
     void drop_region(const Region& region) noexcept override {
-        if (region.local == 0) return rail_->drop_region(region);
+        if (region.local == 0) return below().drop_region(region);
         const auto known = seen_.open.find(region.local);
         if (known == seen_.open.end() || known->second.named > 0) ++seen_.wrong;
         if (known != seen_.open.end()) seen_.bytes_open -= known->second.memory.size();
         seen_.open.erase(region.local);
     }
     [[nodiscard]] std::size_t post(std::span<const transports::Work> works) noexcept override {
-        const auto taken = rail_->post(works);
+        const auto taken = below().post(works);
         for (const auto& work : works.first(taken)) {
             if (work.op == transports::Op::get) seen_.gets.push_back(work.cookie);
             for (const auto& segment : work.segments) note(work, segment);
@@ -77,7 +65,7 @@ public:
         return taken;
     }
     [[nodiscard]] std::size_t poll(std::span<transports::Event> events) noexcept override {
-        const auto count = rail_->poll(events);
+        const auto count = below().poll(events);
         for (auto& event : events.first(count)) {
             if (event.kind != transports::EventKind::done) continue;
             if (std::erase(seen_.gets, event.cookie) > 0 && seen_.gets_allowed-- == 0) {
@@ -104,8 +92,6 @@ private:
         seen_.works[work.cookie].push_back(segment.region);
     }
 
-    std::unique_ptr<Rail> rail_;
-    transports::RailTraits traits_;
     Registrations& seen_;
 };
 

@@ -2,6 +2,8 @@
 # Jobs that change while they run: processes that join, leave, are killed and started anew. RESTART_RUNS=100 kills one so often.
 # shellcheck source=tests/net/lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+# shellcheck source=tests/net/members.sh
+. "$net/members.sh"
 export XDG_RUNTIME_DIR=$work/run
 runs=${RESTART_RUNS:-10}
 
@@ -10,25 +12,6 @@ begin_job() {
     folder=$(mktemp -d -p "$work")
     timeout $((100 + 5 * runs)) "$railmux" run --name demo "$@" "$build/tests/job_members" "$folder" 2>"$work/job" &
     job=$!
-}
-
-# process_of RANK: the newest process of a rank; empty if there is none
-process_of() { find "$folder" -name "$1.*" -printf '%T@ %f\n' | sort -n | tail -1 | sed 's/.*\.//'; }
-
-# replaced RANK OLD: whether there is a newer process of the rank than OLD
-replaced() { [ "$(process_of "$1")" != "$2" ]; }
-
-# all_know RANK...: whether the newest process of each of these ranks has exchanged messages with that of each other one
-all_know() {
-    local one other name heard
-    local -A newest=()
-    while read -r _ name; do newest[${name%.*}]=${name#*.}; done < <(find "$folder" -name '*.*' -printf '%T@ %f\n' | sort -n)
-    for one in "$@"; do
-        heard=$(cat "$folder/$one.${newest[$one]:-none}")
-        for other in "$@"; do
-            [ "$one" = "$other" ] || [[ $'\n'$heard$'\n' == *$'\n'"$other ${newest[$other]:-none}"$'\n'* ]] || return 1
-        done
-    done
 }
 
 # ends_well PID WHAT

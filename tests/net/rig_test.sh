@@ -78,8 +78,12 @@ reaches 10.77.0.2 || fail "cutting rail1 hurt rail0"
 table=$("$rig" status)
 grep -q '^rail0 *silent ' <<<"$table" || fail "status does not say that rail0 is silent"
 grep -q '^rail1 *cut at A ' <<<"$table" || fail "status does not say that rail1 is cut"
+"$rig" exec A ip neigh flush dev rail0
+! reaches 10.77.0.2 || fail "a silent rail still carries"
+[[ $("$rig" exec A ip neigh show dev rail0) != *lladdr* ]] || fail "a silent rail still answers where B is"
 "$rig" restore rail0
 "$rig" restore rail1
+"$rig" exec A ip neigh flush dev rail0  # else it asks again in up to a second
 for address in 10.77.0.2 10.77.1.2 fd77:1::2; do
     reaches $address || fail "$address is not reached after restore"
 done

@@ -34,7 +34,7 @@ status=0
 # shellcheck disable=SC2016 # for the shell of the job
 timeout 60 "$railmux" run --no-prefix -n 2 sh -c '"$0" soak --minutes 1 --watchdog 2 &
     said() { until grep -q "$1" "$2"; do sleep 0.05; done; }
-    [ "$RAILMUX_JOB_RANK" = 0 ] || { said soaking "$1"; kill -STOP $!; said WRONG "$1"; kill -KILL $!; exit 1; }
+    [ "$RAILMUX_JOB_RANK" = 0 ] || { said "have met" "$1"; kill -STOP $!; said WRONG "$1"; kill -KILL $!; exit 1; }
     wait $!' "$railmux" "$work/err" >"$work/out" 2>"$work/err" || status=$?
 [ $status != 0 ] || fail "a hang is no failure"
 mentions "WRONG: nothing has ended for 2000 ms; under way were"

@@ -111,3 +111,21 @@ TEST_CASE("spin: what was taken from one thread is no sign for another", "[progr
         CHECK_FALSE(spin.crowded(core.now));
     }
 }
+
+TEST_CASE("spin: in a crowd who expects a quick answer gives way before he sleeps, and nobody else", "[progress]") {
+    const auto ways_given = [](Nanoseconds most, Nanoseconds answer) {
+        core = {.others = 20 * microsecond};
+        Spin spin(most, senses);
+        for (int i = 0; i < 100 && !spin.crowded(core.now); ++i, core.now += 150 * microsecond) spin_once(spin, answer);
+        CHECK((most == 0 || spin.crowded(core.now)));
+        const auto since = core.now;
+        int ways = 0;
+        while (spin.gave_way(core.now, since)) ++ways;
+        CHECK(core.now - since <= most + core.others + microsecond);
+        return ways;
+    };
+    CHECK(ways_given(50 * microsecond, 2 * microsecond) == 3);  // of 20.4 us each
+    CHECK(ways_given(50 * microsecond, Spin::sleep_cost + 1) == 0);
+    CHECK(ways_given(50 * microsecond, 0) == 0);  // nobody knows
+    CHECK(ways_given(0, 2 * microsecond) == 0);
+}

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <random>
 #include <vector>
 
 #include "sched/vft.hpp"
@@ -106,6 +107,36 @@ TEST_CASE("of rails about equal the recent one is chosen", "[sched][vft]") {
     CHECK(vft.choose(rails, 64, 0) == 0);
     rails[1].recent = true;
     CHECK(vft.choose(rails, 64, 0) == 1);
+}
+
+TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
+    std::minstd_rand random(7);
+    const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random()) % end; };
+    int led = 0;
+    for (int round = 0; round < 2000; ++round) {
+        Vft vft(4);
+        std::vector<Candidate> rails;
+        for (std::uint32_t i = 0, count = 2 + below(3); i < count; ++i) {
+            rails.push_back(rail(i, 0.1 + below(80) / 10.0, 300.0 + below(20'000)));
+            rails[i].cost.gap = to_ticks(50.0 + below(2000));
+            rails[i].recent = below(4) == 0;
+            rails[i].spare = below(8) == 0;
+            for (auto more = below(4); more > 0; --more) send(vft, rails[i], below(3000));
+        }
+        constexpr std::uint64_t most = 256;
+        base::Nanoseconds now = 0;
+        const auto place = vft.choose(rails, below(most + 1), now);
+        auto left = vft.lead(rails, place, most, now);
+        auto& leader = rails[place];
+        for (int count = 0; count < 100 && left > 0; ++count, now += below(100)) {
+            const auto bytes = below(most + 1);
+            REQUIRE(vft.choose(rails, bytes, now) == place);
+            send(vft, leader, bytes, now);
+            left -= leader.cost.gap + sched::times(bytes, leader.cost.per_byte);
+            ++led;
+        }
+    }
+    CHECK(led > 5000);
 }
 
 TEST_CASE("consecutive small messages to different peers spread over the rails", "[sched][vft]") {

@@ -125,8 +125,12 @@ TEST_CASE("a reader that claims what it cannot have taken breaks the ring, and n
 
 TEST_CASE("how puts are carried follows from what copying costs", "[shm][costs]") {
     const Costs usual{.copy_per_byte = 0.05, .fetch = 500, .fetch_per_byte = 0.04, .can_fetch = true};
-    CHECK(choose_bulk("auto", usual).fetch_from == 8333);
+    CHECK(choose_bulk("auto", usual).fetch_from == 5882);
     CHECK(choose_bulk("auto", usual).speed_bps == 160'000'000'000);
+    const Costs fast_cache{.copy_per_byte = 0.02, .fetch = 1950, .fetch_per_byte = 0.06, .can_fetch = true};
+    CHECK(choose_bulk("auto", fast_cache).fetch_from == 30000);  // its speed is none of the ring's
+    const Costs slow_copies{.copy_per_byte = 0.2, .fetch = 500, .fetch_per_byte = 0.2, .can_fetch = true};
+    CHECK(choose_bulk("auto", slow_copies).fetch_from == least_fetch);
     CHECK(choose_bulk("fetch", usual).fetch_from == least_fetch);
     CHECK(choose_bulk("copy", usual).fetch_from == never_fetch);
     CHECK(choose_bulk("auto", {.copy_per_byte = 0.05, .fetch = 1, .can_fetch = true}).fetch_from == least_fetch);

@@ -36,6 +36,7 @@ Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
                .max_reply = Greeting::max_body,
                .max_segments = max_segments,
                .tx_depth = tx_depth,
+               .quiet_max = body_bytes,
                .max_put = max_put,
                .put = true,
                .notify = true,

@@ -2,8 +2,10 @@
 #include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
+#include "base/bytes.hpp"
 #include "transports/posting.hpp"
 #include "transports/shm/rail.hpp"
 #include "transports/shm/waking.hpp"
@@ -50,7 +52,7 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
     if (link.writer.broken()) {
         kill(link, "it wrote nonsense into the shared memory");
         for (; accepted < works.size(); ++accepted) {
-            events_.done(link.id, works[accepted].cookie, WorkStatus::link_lost);
+            if (!works[accepted].quiet) events_.done(link.id, works[accepted].cookie, WorkStatus::link_lost);
         }
         return accepted;
     }
@@ -63,6 +65,7 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
 }
 
 bool Rail::write_one(Link& link, const Work& work) noexcept {
+    assert(!work.quiet || (work.op == Op::send && payload_of(work) <= body_bytes));
     if (link.undone == tx_depth || link.partial.source.left() > 0) return false;
     if (work.op == Op::send && work.segments.size() == 1 && work.segments[0].size <= body_bytes) [[likely]]
         return write_small(link, work, work.segments[0].size);
@@ -77,11 +80,11 @@ bool Rail::write_small(Link& link, const Work& work, std::size_t bytes) noexcept
     auto* to = link.writer.next_body();
     if (to == nullptr) return false;
     for (const auto& segment : work.segments) {
-        if (segment.size > 0) std::memcpy(to, segment.data, segment.size);
+        base::copy_short(to, segment.data, segment.size);
         to += segment.size;
     }
     link.writer.publish(Kind::frame, static_cast<std::uint32_t>(bytes), 0, 0);
-    done(link, work.cookie);
+    if (!work.quiet) done(link, work.cookie);
     return true;
 }
 

@@ -1,0 +1,47 @@
+// What acknowledgements that came in together say of the rails, for a process and for the simulated one (world.hpp).
+//
+// Threads: one thread at a time per object.
+// Lifetime: a value.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/clock.hpp"
+#include "sched/node_load.hpp"
+#include "sched/pace.hpp"
+
+namespace railmux::sched {
+
+/// Time in which there was traffic.
+class BusyClock {
+public:
+    void acknowledged(base::Nanoseconds now) noexcept {
+        if (now - last_ < pause) busy_ += now - last_;
+        last_ = now;
+    }
+    [[nodiscard]] base::Nanoseconds time() const noexcept { return busy_; }
+
+private:
+    // Without acknowledgements for so long there was no traffic.
+    static constexpr base::Nanoseconds pause = 10 * base::millisecond;
+
+    base::Nanoseconds last_ = 0;
+    base::Nanoseconds busy_ = 0;
+};
+
+/// Once for all that came in together, which has been counted as delivered: how it was spread over several acknowledgements
+/// says nothing. `unseen`: for so long it may have been known already, had anybody looked.
+inline void settle(std::span<Pace> paces, NodeLoad& node, BusyClock& busy, base::Nanoseconds now,
+                   base::Nanoseconds unseen = 0) noexcept {
+    busy.acknowledged(now);
+    node.look(now);
+    for (std::uint32_t rail = 0; rail < paces.size(); ++rail) {
+        auto& pace = paces[rail];
+        if (!pace.unsettled()) continue;
+        pace.settle(now, busy.time(), node.others(rail), unseen);
+        node.left(rail, pace.backlog(), now);
+    }
+}
+
+}  // namespace railmux::sched

@@ -1,0 +1,32 @@
+// Copies, and reading without trusting a length.
+#include <algorithm>
+#include <array>
+
+#include <catch2/catch.hpp>
+
+#include "base/bytes.hpp"
+
+using namespace railmux::base;
+
+TEST_CASE("copy_short copies that much and no more", "[unit]") {
+    std::array<std::byte, 64> from;
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i + 1);
+    for (std::size_t count = 0; count <= from.size(); ++count) {
+        std::array<std::byte, 66> to{};
+        copy_short(to.data() + 1, from.data(), count);
+        CHECK(std::equal(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(count), to.begin() + 1));
+        CHECK(to[0] == std::byte{0});
+        CHECK(std::all_of(to.begin() + static_cast<std::ptrdiff_t>(count) + 1, to.end(),
+                          [](std::byte byte) { return byte == std::byte{0}; }));
+    }
+}
+
+TEST_CASE("a Reader that came to the end gives zeros and says so", "[unit]") {
+    const std::array<std::byte, 6> bytes{std::byte{1}, std::byte{2}, std::byte{3},
+                                         std::byte{4}, std::byte{5}, std::byte{6}};
+    Reader in(bytes);
+    CHECK(in.read<std::uint32_t>() == 0x04030201);
+    CHECK(in.read<std::uint32_t>() == 0);
+    CHECK(in.read<std::uint8_t>() == 0);
+    CHECK_FALSE(in.ok());
+}
