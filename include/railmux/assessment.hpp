@@ -76,10 +76,12 @@ struct LinkAssessment {
 
 /// What is outside of a range is taken as the nearest value in it.
 struct AssessOptions {
-    std::uint32_t n = 10;         ///< messages in a row, 2 to 64
-    std::uint32_t sizes = 32;     ///< 2 to 1024: a linear grid up to the largest frame, denser near protocol changes
-    std::uint32_t rounds = 10;    ///< times each size is measured, 1 or more
-    std::uint64_t max_bytes = 0;  ///< largest message, up to the largest frame of the rail; 0: that
+    std::uint32_t n = 10;  ///< messages in a row, 2 to 64
+    std::uint32_t sizes =
+        32;  ///< 2 to 1024: a linear grid up to the largest frame, denser near protocol changes; further apart beyond
+    std::uint32_t rounds = 10;  ///< times each size is measured, 1 or more
+    std::uint64_t max_bytes =
+        0;  ///< largest message, up to 1 MiB, or the largest frame where the rail has no puts; 0: that
     std::function<void(std::string_view rail, double done)> progress{};  ///< called now and then, done from 0 to 1
 };
 

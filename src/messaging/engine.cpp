@@ -32,6 +32,7 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
     options.assessor.probe = config.text("probe") != "off";
     options.assessor.share = config.text("probe") != "full";
     if (config.text("probe") == "cached") options.assessor.store = model::StoreOptions::read(config);
+    options.assessor.eager_max = static_cast<std::uint64_t>(config.number("eager.max"));
     options.assessor.clock = clock;
     options.share_node = config.flag("node.share");
     options.tracer = {.file = config.text("trace"),

@@ -11,6 +11,8 @@ namespace {
 
 /// What is left of PRTT/2 after L, o and G is noise up to this share; beyond it, latency grows with size.
 constexpr double left_over = 0.03;
+/// ... unless some size alone is further off than that.
+constexpr double far_off = 0.1;
 
 double confidence(double value, double error, double shaky) noexcept {
     const double relative = error / std::max(std::abs(value), 1e-9);
@@ -116,16 +118,19 @@ private:
     void fit_latency(bool first) {
         std::vector<Point> points;
         std::size_t off = 0;
+        bool far = false;
         for (const auto& size : sizes_) {
             const auto rest = left(size);
             auto point = size.low_point();
             // The low end of few samples stands higher in the noise than that of the many at one byte: within jitter.
-            if (std::abs(rest - latency_at_one_) > std::max({left_over * point.value, 3 * point.sigma, jitter_})) ++off;
+            const auto error = std::abs(rest - latency_at_one_);
+            if (error > std::max({left_over * point.value, 3 * point.sigma, jitter_})) ++off;
+            if (error > std::max({far_off * point.value, 6 * point.sigma, 2 * jitter_})) far = true;
             point.value = rest;
             points.push_back(point);
         }
         range_.L = {Nanos(latency_at_one_), {0}};
-        if (5 * off > points.size())
+        if (5 * off > points.size() || far)
             range_.L = first ? growing_from_one(points) : latency(fit_line_if_sloped(points, matters()));
         const auto& best = sizes_.front();
         range_.confidence.L = confidence(best.single.low / 2, best.single.error, shaky_);

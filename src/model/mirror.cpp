@@ -19,6 +19,7 @@ bool Mirror::arrived(const ProbeRequest& request, const Seen& seen) noexcept {
 
 ProbeReply Mirror::reply(base::Nanoseconds now) const noexcept {
     return {.train = train_.train,
+            .put = train_.put,
             .bytes = train_.bytes,
             .held = std::max<base::Nanoseconds>(0, now - last_.at),
             .blind = last_.blind,

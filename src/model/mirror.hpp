@@ -1,7 +1,7 @@
 // Mirror: the other end of a probe. It answers each train once, after its last message, and says how long the answer
 // lay here, so that a process that was busy elsewhere does not look like a slow network.
 //
-//   on a probe request:  if (mirror.arrived(request, seen)) send mirror.reply(now) with request.bytes of payload
+//   on a probe request:  if (mirror.arrived(request, seen)) send mirror.reply(now) with as much payload, in the same way
 //
 // `now` of reply() is taken as late as can be before the send. Once arrived() said yes, the reply may wait in a queue
 // for as long as it must: it is taken out of the measurement.

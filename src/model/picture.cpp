@@ -14,7 +14,8 @@ namespace {
 
 constexpr double width = 1040, height = 600;
 constexpr double left = 90, right = 760, top = 56, bottom = 530;  // of the plot; the legend stands right of it
-constexpr double max_ratio = 50;  // of the rails' largest times, for linear axes to show all of them
+constexpr double max_ratio = 50;            // of the rails' largest times, for linear axes to show all of them
+constexpr double linear_bytes = 128 << 10;  // beyond, most of the sizes are at the very left
 
 // Okabe and Ito's colours, which those who see colours differently tell apart, too.
 constexpr std::array colours{"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"};
@@ -121,7 +122,8 @@ Extent extent_of(std::span<const PictureRail> rails, Axes axes) {
     extent.most_ns = std::max(slow, 1.0);
     extent.least_ns = std::min(extent.least_ns, extent.most_ns);
     extent.most_bytes = std::max(extent.most_bytes, 2.0);
-    extent.logarithmic = axes == Axes::logarithmic || (axes == Axes::by_range && slow > max_ratio * fast);
+    const bool wide = slow > max_ratio * fast || extent.most_bytes > linear_bytes;
+    extent.logarithmic = axes == Axes::logarithmic || (axes == Axes::by_range && wide);
     return extent;
 }
 

@@ -73,12 +73,36 @@ std::vector<std::uint64_t> denser(std::span<const std::uint64_t> sizes, std::spa
     return added;
 }
 
-std::vector<Step> full_rounds(std::span<const std::uint64_t> sizes, std::uint32_t rounds, std::uint32_t n) {
+std::vector<std::uint64_t> large_grid(std::uint64_t from, std::uint64_t to) {
+    std::vector<std::uint64_t> sizes;
+    for (auto base = from; base < to; base *= 2) {
+        for (const auto quarters : {5U, 6U, 7U, 8U}) {
+            if (const auto size = base / 4 * quarters; size < to) sizes.push_back(size);
+        }
+    }
+    if (to > from) sizes.push_back(to);
+    return sizes;
+}
+
+std::vector<Step> full_rounds(std::span<const std::uint64_t> sizes, std::uint64_t usual, std::uint32_t rounds,
+                              std::uint32_t n) {
     std::vector<Step> steps;
-    const auto small = sizes.empty() ? 0 : sizes.back() / 4;
+    const auto add_large = [&](std::uint64_t size, std::uint32_t round) {
+        constexpr std::uint64_t train_bytes = 1 << 20;
+        if (round % 3 != 0) return;
+        steps.push_back({StepKind::single, size, 1});
+        steps.push_back(
+            {StepKind::train, size, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(train_bytes / size, 2, n))});
+        steps.push_back({StepKind::delayed, size, 2});
+        if (round % 2 == 1) steps.push_back({StepKind::late, size, 1});
+    };
     for (std::uint32_t round = 0; round < rounds; ++round) {
         for (const auto size : sizes) {
-            const bool often = size <= small;
+            if (size > usual) {
+                add_large(size, round);
+                continue;
+            }
+            const bool often = size <= usual / 4;
             const int singles = size == 1 ? 10 : often ? 4 : 1;
             const int trains = size == 1 ? 4 : often ? 2 : 1;
             for (int i = 0; i < singles; ++i) steps.push_back({StepKind::single, size, 1});

@@ -47,10 +47,12 @@ struct QuickLimits {
 /// Sizes to add where ranges end: three between the two sizes of each change, and one beside each of them.
 [[nodiscard]] std::vector<std::uint64_t> denser(std::span<const std::uint64_t> sizes,
                                                 std::span<const std::uint64_t> range_ends);
+/// Sizes of large messages, beyond those up to `from`: four for each doubling up to `to`. Empty if `to` is no larger.
+[[nodiscard]] std::vector<std::uint64_t> large_grid(std::uint64_t from, std::uint64_t to);
 /// All sizes, `rounds` times over: what disturbs the machine for a moment meets all sizes a little, none much. Sizes in
-/// the lowest quarter, which cost little and decide L, o and g, come three or four times as often, and one byte, whose
-/// round trip is L, still more often.
-[[nodiscard]] std::vector<Step> full_rounds(std::span<const std::uint64_t> sizes, std::uint32_t rounds,
-                                            std::uint32_t n);
+/// the lowest quarter of those up to `usual`, which cost little and decide L, o and g, come three or four times as often, and
+/// one byte, whose round trip is L, still more often. Those beyond `usual` come in every third round, in short trains.
+[[nodiscard]] std::vector<Step> full_rounds(std::span<const std::uint64_t> sizes, std::uint64_t usual,
+                                            std::uint32_t rounds, std::uint32_t n);
 
 }  // namespace railmux::model

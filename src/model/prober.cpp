@@ -13,6 +13,9 @@ namespace {
 
 // Between two trains, however slow the rail.
 constexpr base::Nanoseconds longest_rest = base::second;
+// What a process does not look at for so long leaves its caches, perhaps.
+constexpr double cold_after = 200e3;  // ns
+constexpr std::uint32_t warm_ups = 4;
 
 /// Of a step whose samples are interrupted, in succession.
 constexpr std::uint32_t retries_allowed(ProbeKind kind) noexcept {
@@ -40,7 +43,8 @@ Prober::Prober(ProbeOptions options)
         case ProbeKind::verify: steps_ = verify_steps(options_.expected.range(1).G.ns, options_.max_bytes); break;
         case ProbeKind::full:
             sizes_ = linear_grid(options_.max_bytes, options_.grid);
-            steps_ = full_rounds(sizes_, options_.rounds, options_.n);
+            for (const auto size : large_grid(options_.max_bytes, options_.large_bytes)) sizes_.push_back(size);
+            steps_ = full_rounds(sizes_, options_.max_bytes, options_.rounds, options_.n);
             break;
     }
 }
@@ -63,6 +67,7 @@ Action Prober::next(base::Nanoseconds now, Application application) {
             continue;
         }
         if (*when > now) return {.kind = Action::Kind::wait, .until = *when};
+        if (cold_ > 0) train = {};
         train.id = next_id_++;
         limiter_.sent(bytes, now);
         outcome_.cost.messages += train.messages();
@@ -130,6 +135,10 @@ const Prober::Known* Prober::known(std::uint64_t bytes) const noexcept {
 
 void Prober::answered(const Sample& sample, base::Nanoseconds now) {
     if (finished()) return;
+    if (cold_ > 0) {
+        --cold_;
+        return;
+    }
     samples_.push_back(sample);
     spent_ns_ += sample.interrupted() ? sample.least_prtt() : sample.prtt();
     outcome_.cost.cpu += sample.send_cpu + sample.receive_cpu;
@@ -145,7 +154,8 @@ void Prober::answered(const Sample& sample, base::Nanoseconds now) {
 
 /// A rail may let pass at once what it has saved up while idle (token buckets, socket buffers). All trains are to find it as
 /// an application does that sends now and then: for as long as the bytes take where nothing is saved, nothing is sent. The
-/// median of the large sizes tells how long that is, since one of them may have been held up for long.
+/// median of the large sizes tells how long that is, since one of them may have been held up for long. The first messages
+/// after that find caches cold, which is no matter of the rail's: they are of a single byte, and do not count.
 void Prober::rest(const Train& train, base::Nanoseconds now) {
     if (options_.kind != ProbeKind::full) return;
     std::vector<double> per_byte;
@@ -157,10 +167,12 @@ void Prober::rest(const Train& train, base::Nanoseconds now) {
     std::ranges::nth_element(per_byte, middle);
     const double ns = *middle * static_cast<double>(train.n) * static_cast<double>(train.bytes);
     rested_ = now + static_cast<base::Nanoseconds>(std::min(ns, static_cast<double>(longest_rest)));
+    if (ns > cold_after) cold_ = warm_ups;
 }
 
 void Prober::lost(base::Nanoseconds now) {
     if (finished()) return;
+    cold_ = 0;
     if (++outcome_.lost >= max_lost) return conclude(now);
     step_done(now);
 }
@@ -211,7 +223,7 @@ bool Prober::plan_denser() {
     }
     const auto added = denser(sizes_, ends);
     if (added.empty()) return false;
-    steps_ = full_rounds(added, options_.rounds, options_.n);
+    steps_ = full_rounds(added, options_.max_bytes, options_.rounds, options_.n);
     at_ = 0;
     sizes_.insert(sizes_.end(), added.begin(), added.end());
     std::ranges::sort(sizes_);

@@ -45,6 +45,7 @@ struct ProbeOptions {
     ProbeKind kind = ProbeKind::quick;
     LogGP expected{};                 // the prior, or what is to be verified
     std::uint64_t max_bytes = 65536;  // the largest payload of one message
+    std::uint64_t large_bytes = 0;    // full: that of messages beyond those, if larger; their sizes are not on the grid
     std::uint32_t n = 10;             // full: messages of a train
     std::uint32_t grid = 32;          // full: sizes up to max_bytes
     std::uint32_t rounds = 10;        // full: times each size is measured
@@ -83,6 +84,7 @@ public:
     void answered(const Sample& sample, base::Nanoseconds now);
     void lost(base::Nanoseconds now);
 
+    [[nodiscard]] const ProbeOptions& options() const noexcept { return options_; }
     [[nodiscard]] bool finished() const noexcept { return outcome_.verdict != Verdict::running; }
     [[nodiscard]] const Outcome& outcome() const noexcept { return outcome_; }
     /// All raw points so far.
@@ -125,6 +127,7 @@ private:
     std::vector<Sample> samples_;
     base::Nanoseconds started_ = -1;
     base::Nanoseconds rested_ = 0;  // full: no train before then
+    std::uint32_t cold_ = 0;        // so many messages are to warm caches up before the next train
     double spent_ns_ = 0;           // on the rail: without what a process that was busy elsewhere made of it
     Outcome outcome_;
 };

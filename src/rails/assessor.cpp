@@ -15,7 +15,8 @@ namespace {
 
 // A reply that has not come after so long never will, or says nothing about the network any more.
 constexpr base::Nanoseconds reply_limit = base::second;
-// After a probe message, or when a link has just been accepted, more are expected: from then on times are taken.
+// After a probe message, or when a link has just been accepted, more are expected: from then on times are taken. A large one
+// may take much longer.
 constexpr base::Nanoseconds mirror_alert = 5 * base::millisecond;
 // Bytes of answers waiting on a link beyond which a probe is not answered: four of the largest.
 constexpr std::uint64_t most_answers = 4 * FramePool::largest;
@@ -77,12 +78,18 @@ void Assessor::measure(Link& link, const AssessOptions& options) {
     probe.n = std::clamp(options.n, 2U, std::uint32_t{ProbeRequest::max_n});
     probe.grid = std::clamp(options.sizes, 2U, 1024U);
     probe.rounds = std::max(options.rounds, 1U);
-    probe.max_bytes = options.max_bytes == 0 ? largest_probe(link.rail) : options.max_bytes;
+    const auto largest = options.max_bytes == 0 ? model::ProbeMemory::largest : options.max_bytes;
+    probe.max_bytes = largest;
     begin(link, std::move(probe), true);
+    if (largest <= options_.eager_max || link.checksum) return;  // a put's checksum is looked for where messages are
+    link.assessed->probe->large = std::min(largest, model::ProbeMemory::largest);
+    link.assessed->probe->large_until = options_.clock() + reply_limit;
 }
 
 void Assessor::abandon(Link& link) {
-    if (link.assessed != nullptr) forget_probe(link);
+    if (link.assessed == nullptr) return;
+    forget_probe(link);
+    end_puts(link);
 }
 
 void Assessor::stop() {
@@ -128,6 +135,10 @@ bool Assessor::step(base::Nanoseconds now) {
 
 bool Assessor::step(Link& link, base::Nanoseconds now) {
     auto& probe = *link.assessed->probe;
+    if (probe.large > 0 && !puts_settled(link, probe, now)) {
+        next_step_ = std::min(next_step_, probe.large_until);
+        return false;
+    }
     if (probe.awaiting) {
         const auto sent = probe.next;
         if (probe.next < probe.train.n) {
@@ -188,12 +199,15 @@ void Assessor::send_due(Link& link, Probe& probe) {
 }
 
 void Assessor::send_message(Link& link, Probe& probe) {
+    const auto bytes = static_cast<std::uint32_t>(probe.train.bytes);
+    const bool put = by_put(link, bytes);
     const auto head = model::encode(ProbeRequest{.train = probe.train.id,
                                                  .n = static_cast<std::uint16_t>(probe.train.n),
                                                  .index = static_cast<std::uint16_t>(probe.next),
-                                                 .bytes = probe.train.bytes});
+                                                 .bytes = put ? 0 : bytes,
+                                                 .put = put ? bytes : 0});
     ++probe.next;
-    host_.post_now(link, probe_frame(pool_, FrameType::probe, head, probe.train.bytes));
+    host_.post_now(link, message(link, FrameType::probe, head, bytes, put));
 }
 
 Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> head, std::uint64_t payload) {
@@ -227,14 +241,15 @@ void Assessor::on_reply(Link& link, const ProbeReply& reply, const Look& look) {
 bool Assessor::on_probe(Link& link, std::span<const std::byte> body, const Look& look) {
     const auto request = model::parse_request(body);
     if (!request || request->bytes > largest_probe(link.rail) || link.assessed == nullptr) return false;
-    timing_until_ = look.at + mirror_alert;
+    timing_until_ = look.at + (link.probe_puts == nullptr ? mirror_alert : reply_limit);
     if (awaiting_ == 0) timed_rail_ = link.rail;
     auto& mirror = link.assessed->mirror;
     if (!mirror.arrived(*request, {look.at, look.blind, look.receive_cpu})) return true;
+    if (request->put > 0 && (link.probe_puts == nullptr || request->put > link.probe_puts->bytes_there())) return false;
     // Who asks without taking the answers gets no more of them: they would pile up here.
     if (link.queued_answers > most_answers) return true;
-    Frame* answer =
-        probe_frame(pool_, FrameType::probe_reply, std::array<std::byte, ProbeReply::size>{}, request->bytes);
+    Frame* answer = message(link, FrameType::probe_reply, std::array<std::byte, ProbeReply::size>{},
+                            request->bytes + request->put, request->put > 0);
     const auto head = model::encode(mirror.reply(options_.clock()));  // as late as can be
     std::copy(head.begin(), head.end(), answer->data() + FrameHeader::size);
     host_.post_now(link, answer);

@@ -22,6 +22,7 @@
 #include "model/prober.hpp"
 #include "rails/frame_pool.hpp"
 #include "rails/link.hpp"
+#include "rails/probe_puts.hpp"
 #include "rails/rail_set.hpp"
 #include "rails/stored_models.hpp"
 
@@ -65,9 +66,11 @@ struct Assessed {
         bool full = false;
         bool awaiting = false;  // a train is under way
         model::Train train{};
-        std::uint32_t next = 0;           // message of the train to be sent
-        base::Nanoseconds begun = 0;      // of the train
-        base::Nanoseconds last_sent = 0;  // end of the send before
+        std::uint64_t large = 0;  // full: messages up to so many bytes are to be put; 0: none, or it is settled
+        base::Nanoseconds large_until = 0;  // ... and for so long it waits to hear where
+        std::uint32_t next = 0;             // message of the train to be sent
+        base::Nanoseconds begun = 0;        // of the train
+        base::Nanoseconds last_sent = 0;    // end of the send before
         model::Sample sample{};
     };
     std::unique_ptr<Probe> probe;
@@ -78,6 +81,7 @@ class Assessor {
 public:
     struct Options {
         bool probe = true;                           // false: models stay guesses, corrected by traffic
+        std::uint64_t eager_max = 16 << 10;          // larger messages of applications are put
         bool share = true;                           // links of one kind are only verified once one was measured
         std::optional<model::StoreOptions> store{};  // links of earlier runs are only verified, too
         base::Nanoseconds (*clock)() = &base::now_ns;
@@ -113,6 +117,9 @@ public:
     [[nodiscard]] bool on_probe(Link& link, std::span<const std::byte> body, const Look& look);
     void on_reply(Link& link, const model::ProbeReply& reply, const Look& look);
     [[nodiscard]] bool on_model(Link& link, std::span<const std::byte> body);
+    [[nodiscard]] bool on_memory(Link& link, std::span<const std::byte> body);
+    /// The rail is done with a frame of a probe that closed a put.
+    static void put_done(Link& link) noexcept;
 
     /// The largest payload of a probe's message.
     [[nodiscard]] std::uint64_t largest_probe(std::uint32_t rail) const noexcept;
@@ -149,6 +156,13 @@ private:
     void forget_probe(Link& link);
     void end_train(Link& link, Probe& probe);
     void tell_peer(Link& link);
+    [[nodiscard]] bool puts_settled(Link& link, Probe& probe, base::Nanoseconds now);
+    void use_puts(Link& link, Probe& probe);
+    void end_puts(Link& link);
+    void tell_memory(Link& link, const model::ProbeMemory& memory);
+    [[nodiscard]] bool by_put(const Link& link, std::uint64_t bytes) const noexcept;
+    [[nodiscard]] Frame* message(Link& link, FrameType type, std::span<const std::byte> head, std::uint64_t bytes,
+                                 bool put);
     void adopt(Link& link, LogGP model, ModelSource source);
     [[nodiscard]] const LogGP* known_kind(const Link& link) const noexcept;
     void learn_kind(const Link& link);

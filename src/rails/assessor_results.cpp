@@ -96,8 +96,10 @@ void Assessor::finish(Link& link) {
         outcome.cost.bytes, outcome.lost, outcome.assessment.interrupted, probe.prober.samples().size(),
         to_text(outcome.assessment.model));
     auto model = outcome.assessment.model;
-    const auto source = probe.full ? ModelSource::measured : ModelSource::probed;
+    const bool full = probe.full;
+    const auto source = full ? ModelSource::measured : ModelSource::probed;
     forget_probe(link);
+    if (full) end_puts(link);
     switch (verdict) {
         case model::Verdict::measured: measured(link, std::move(model), source); break;
         case model::Verdict::verified: verified(link, std::move(model)); break;

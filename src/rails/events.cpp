@@ -161,7 +161,7 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
     }
     hear_ack(link, *header, now);
     if (header->type == FrameType::probe || header->type == FrameType::probe_reply ||
-        header->type == FrameType::model) {
+        header->type == FrameType::model || header->type == FrameType::probe_memory) {
         if (!assess(link, header->type, body)) break_off(link, "it sent a malformed probe", now);
     } else if (!take_in(link, *header, body, now)) {
         break_off(link, "it broke the wire protocol", now);
@@ -177,6 +177,7 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
                 return true;
             }
             return false;
+        case FrameType::probe_memory: return assessor_.on_memory(link, body);
         default: return assessor_.on_model(link, body);
     }
 }

@@ -26,7 +26,7 @@ void Flooder::send_train(std::size_t place) {
         const auto head = model::encode(model::ProbeRequest{.train = train.id | flood_train,
                                                             .n = static_cast<std::uint16_t>(train.n),
                                                             .index = static_cast<std::uint16_t>(i),
-                                                            .bytes = train.bytes});
+                                                            .bytes = static_cast<std::uint32_t>(train.bytes)});
         host_.post_now(link, probe_frame(pool_, FrameType::probe, head, train.bytes));
     }
     assessor_.spend(link.rail, train);

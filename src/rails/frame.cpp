@@ -17,6 +17,7 @@ bool known(FrameType type) noexcept {
         case FrameType::settle:
         case FrameType::settled:
         case FrameType::address:
+        case FrameType::probe_memory:
         case FrameType::eager:
         case FrameType::rts:
         case FrameType::cts:

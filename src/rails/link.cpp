@@ -39,6 +39,7 @@ void LinkTable::remove(Link& link) {
     --count_[link.rail];
     link.setup.reset();
     link.assessed.reset();
+    link.probe_puts.reset();
     free_.push_back(link.slot);
 }
 

@@ -22,6 +22,7 @@
 namespace railmux::rails {
 
 struct Assessed;  // assessor.hpp
+class ProbePuts;
 
 inline constexpr std::uint32_t no_peer = ~std::uint32_t{0};
 
@@ -73,7 +74,8 @@ struct Link {
     base::Nanoseconds said_at = 0;  // when the process at the other end last said something over it
     Silence silence;
     Unheard unheard;
-    std::unique_ptr<Assessed> assessed;  // of a live link
+    std::unique_ptr<Assessed> assessed;     // of a live link
+    std::unique_ptr<ProbePuts> probe_puts;  // while one end or the other measures in full
 
     struct Setup {  // kept until proven
         Hello::Bytes hello;

@@ -190,7 +190,9 @@ void add_probe(CLI::App& railmux, int& exit_code) {
         ->type_name("N")
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
-    command->add_option("--max-bytes", options->max_bytes, "largest message, e.g. 8K; 0: the largest frame of the rail")
+    command
+        ->add_option("--max-bytes", options->max_bytes,
+                     "largest message, e.g. 8K; 0: 1 MiB, or the largest frame of the rail")
         ->type_name("SIZE")
         ->capture_default_str();
     command->add_flag("--json", options->json, "one JSON object on standard output");

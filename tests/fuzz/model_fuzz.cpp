@@ -55,12 +55,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size == 0) return 0;
     const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
     const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
         case 0: check_same(model::parse_request(bytes), bytes); break;
         case 1: check_same(model::parse_reply(bytes), bytes); break;
         case 2: drive_mirror(bytes); break;
         case 3: read_model(text, loggp_from_text, to_text); break;
         case 4: read_model(text, loggp_from_json, to_json); break;
+        case 5: check_same(model::parse_memory(bytes), bytes); break;
         default: break;
     }
     return 0;

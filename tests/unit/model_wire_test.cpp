@@ -48,12 +48,28 @@ TEST_CASE("requests and replies read back, and nothing malformed does", "[model]
     huge[23] = std::byte{0x80};
     CHECK_FALSE(model::parse_reply(huge));
 
+    const ProbeRequest put{.train = 7, .n = 2, .index = 1, .put = 1 << 20};
+    CHECK(model::parse_request(frame(put, 0)) == put);
+    CHECK_FALSE(model::parse_request(frame(ProbeRequest{.put = (1 << 20) + 1}, 0)));
+    CHECK_FALSE(model::parse_request(frame(ProbeRequest{.bytes = 1, .put = 1}, 1)));
+    CHECK_FALSE(model::parse_reply(frame(ProbeReply{.put = 1, .bytes = 1}, 1)));
+    const ProbeReply put_reply{.train = 7, .put = 1 << 20, .held = 5};
+    CHECK(model::parse_reply(frame(put_reply, 0)) == put_reply);
+    sample.train = {.id = 7, .bytes = 1 << 20};
+    CHECK(model::answers(put_reply, sample));
+
+    const model::ProbeMemory memory{.id = 1, .secret = ~std::uint64_t{0}, .bytes = 1 << 20};
+    CHECK(model::parse_memory(frame(memory, 0)) == memory);
+    CHECK_FALSE(model::parse_memory(frame(memory, 1)));
+    CHECK_FALSE(model::parse_memory(frame(model::ProbeMemory{.bytes = (1 << 20) + 1}, 0)));
+
     std::mt19937_64 random(3);
     for (int i = 0; i < 20'000; ++i) {
         std::vector<std::byte> bytes(random() % 64);
         for (auto& byte : bytes) byte = static_cast<std::byte>(random() % 3);
         if (const auto parsed = model::parse_request(bytes)) CHECK(parsed->bytes == bytes.size() - ProbeRequest::size);
         if (const auto parsed = model::parse_reply(bytes)) CHECK(parsed->bytes == bytes.size() - ProbeReply::size);
+        if (model::parse_memory(bytes)) CHECK(bytes.size() == model::ProbeMemory::size);
     }
 }
 

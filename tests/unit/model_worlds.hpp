@@ -214,8 +214,10 @@ private:
             return;
         }
         const auto& train = sample_.train;
-        const model::ProbeRequest request{
-            .train = train.id, .n = static_cast<std::uint16_t>(train.n), .index = index_++, .bytes = train.bytes};
+        const model::ProbeRequest request{.train = train.id,
+                                          .n = static_cast<std::uint16_t>(train.n),
+                                          .index = index_++,
+                                          .bytes = static_cast<std::uint32_t>(train.bytes)};
         if (!mirror_.arrived(request, {.at = fabric_.now(), .blind = mirror_blind_})) return;
         const auto reply = mirror_.reply(fabric_.now());
         if (!model::answers(reply, sample_)) throw std::logic_error("the mirror answers another train");

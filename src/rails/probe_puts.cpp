@@ -1,0 +1,34 @@
+#include "rails/probe_puts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace railmux::rails {
+
+std::unique_ptr<ProbePuts> ProbePuts::open(transports::Rail& rail) {
+    const auto& traits = rail.traits();
+    if (!traits.put) return nullptr;
+    std::vector<std::byte> memory(std::min(model::ProbeMemory::largest, traits.max_put));
+    const auto region = rail.add_region(memory, transports::Access::remote_write);
+    if (!region) return nullptr;
+    return std::unique_ptr<ProbePuts>(new ProbePuts(rail, std::move(memory), region.value()));
+}
+
+void ProbePuts::know(const model::ProbeMemory& there, std::uint8_t remote_rail) noexcept {
+    key_ = {.rail = remote_rail, .key = {there.id, there.secret}};
+    target_.keys = {&key_, 1};
+    bytes_there_ = std::min<std::uint64_t>(there.bytes, memory_.size());
+    ending_ = ended_there_ = false;
+}
+
+void ProbePuts::attach(Frame& frame, std::uint64_t bytes, std::uint32_t rail) noexcept {
+    frame.pieces[0] = {memory_.data(), static_cast<std::size_t>(bytes), region_.local};
+    frame.piece_count = 1;
+    frame.registered_with = static_cast<std::uint8_t>(rail);
+    frame.payload = static_cast<std::uint32_t>(bytes);
+    frame.target = &target_;
+    frame.put_offset = 0;
+    ++under_way_;
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,114 @@
+// Full probes of links in use: what they measure of large messages, and what is left of them afterwards.
+#include <atomic>
+#include <thread>
+
+#include "engine/pair.hpp"
+#include "engine/sim_pair.hpp"
+
+using namespace railmux;
+using test::Pair;
+using test::SimHosts;
+
+namespace {
+
+constexpr std::uint64_t largest = 1 << 20;
+
+std::uint64_t largest_point(const LinkAssessment& link) {
+    std::uint64_t most = 0;
+    for (const auto& point : link.points) most = std::max(most, point.bytes);
+    return most;
+}
+
+/// One rail of known parameters between two hosts.
+struct OneRail {
+    OneRail() {
+        hosts.look_each = 200;
+        for (const char* host : {"a", "b"})
+            hosts.fabric.add_rail(host, {.device = "eth0", .network = "net", .timing = timing});
+        a = hosts.start("a", "vft");
+        b = hosts.start("b", "vft");
+        to_b = a->add_peer(b->address());
+        to_a = b->add_peer(a->address());
+        hosts.deliver(*a, to_b, *b, to_a, 8);
+    }
+
+    LinkAssessment assess(messaging::Engine& from, Peer to, messaging::Engine& other, std::uint64_t max_bytes = 0) {
+        const auto meanwhile = hosts.keep_going(other);
+        auto links = from.assess(to, "all", {.n = 4, .sizes = 6, .rounds = 4, .max_bytes = max_bytes});
+        REQUIRE(links.size() == 1);
+        return std::move(links.front());
+    }
+
+    test::sim::Timing timing = test::sim::simple_timing(5000, 300, 300, 400, 0.5);
+    SimHosts hosts;
+    std::unique_ptr<messaging::Engine> a;
+    std::unique_ptr<messaging::Engine> b;
+    Peer to_b;
+    Peer to_a;
+};
+
+void connect(Pair& pair) {
+    auto first = pair.a.isend(pair.to_b, 1, ConstBuffer{});
+    CHECK(pair.finish(pair.a, first).ok());
+}
+
+}  // namespace
+
+TEST_CASE("a full probe measures large messages as they are sent: put into their place", "[engine]") {
+    OneRail rail;
+    const auto before = rail.a->traffic().front();
+    // One after the other, from either side: what each opened for the puts of the other is closed, and opened again.
+    for (int times = 0; times < 3; ++times) {
+        for (const bool from_a : {true, false}) {
+            INFO("measurement " << times << " of " << (from_a ? "a" : "b"));
+            const auto link =
+                from_a ? rail.assess(*rail.a, rail.to_b, *rail.b) : rail.assess(*rail.b, rail.to_a, *rail.a);
+            CHECK(largest_point(link) == largest);
+            const double alone = 5000 + 600 + 0.5 * static_cast<double>(largest);
+            CHECK(link.link.model.predict(largest).delivery.count() == Approx(alone).epsilon(0.03));
+            CHECK(link.link.model.range(largest).G.ns == Approx(0.5).epsilon(0.03));
+        }
+    }
+    CHECK(rail.a->traffic().front().sent_bytes == before.sent_bytes);  // nothing of that is the application's
+    CHECK(largest_point(rail.assess(*rail.a, rail.to_b, *rail.b, 8192)) == 8192);
+    rail.hosts.deliver(*rail.a, rail.to_b, *rail.b, rail.to_a, 3 << 20);
+}
+
+TEST_CASE("both sides of a link may measure it at the same time", "[engine]") {
+    auto config = test::two_rails();
+    config.set("tcp.interfaces", "127.0.1.1");
+    Pair pair(config);
+    connect(pair);
+    const AssessOptions options{.n = 3, .sizes = 3, .rounds = 4};
+    std::atomic<bool> a_over = false, b_over = false;
+    std::vector<LinkAssessment> of_b;
+    std::thread other([&] {
+        of_b = pair.b.assess(pair.to_a, "all", options);
+        b_over = true;
+        while (!a_over) pair.b.progress();
+    });
+    const auto of_a = pair.a.assess(pair.to_b, "all", options);
+    a_over = true;
+    while (!b_over) pair.a.progress();
+    other.join();
+    REQUIRE(of_a.size() == 1);
+    REQUIRE(of_b.size() == 1);
+    CHECK(largest_point(of_a.front()) == largest);
+    CHECK(largest_point(of_b.front()) == largest);
+}
+
+TEST_CASE("frames with checksums are measured without puts", "[engine]") {
+    auto config = test::two_rails();
+    config.set("tcp.interfaces", "127.0.1.1").set("link.checksum", "on");
+    Pair pair(config);
+    connect(pair);
+    std::atomic<bool> over = false;
+    std::thread other([&] {
+        while (!over) pair.b.progress();
+    });
+    const auto links = pair.a.assess(pair.to_b, "all", {.n = 3, .sizes = 3, .rounds = 2});
+    over = true;
+    other.join();
+    REQUIRE(links.size() == 1);
+    CHECK(largest_point(links.front()) < 65536);
+}
