@@ -34,14 +34,14 @@ enum class FrameType : std::uint8_t {
     probe_reply = 6,  // answers a train of those
     model = 7,        // what came out
     lost = 8,         // another link died at the sender's end: u64, the nonce of its hello. No sequence number
-    settle = 9,       // the same, and the other side is to answer when the link is over at its end, too
-    settled = 10,     // it is: what has come by then
-    address = 11,     // where the sender is now: its ProcessAddress
-    eager = 16,       // message with its payload
-    rts = 17,         // "ready to send": the header of a message whose payload stays behind
-    cts = 18,         // "clear to send": where the payload may be put
-    fin = 19,         // closes one put of bulk
-    fin_ack = 20,     // closes what was got of a message: its source is no longer read
+    settle = 9,  // the same, and the other side is to answer when the link is over at its end, too. No sequence number
+    settled = 10,  // it is: what has come by then. No sequence number
+    address = 11,  // where the sender is now: its ProcessAddress
+    eager = 16,    // message with its payload
+    rts = 17,      // "ready to send": the header of a message whose payload stays behind
+    cts = 18,      // "clear to send": where the payload may be put
+    fin = 19,      // closes one put of bulk
+    fin_ack = 20,  // closes what was got of a message: its source is no longer read
     // One-sided operations (messaging/one_sided_wire.hpp): what is asked, and the answers.
     put = 32,
     get = 33,

@@ -1,7 +1,7 @@
 // A provider of libfabric as nobody wishes for, loaded by FI_PROVIDER_PATH. TROUBLED_PROVIDER says what is wrong with it:
 // `asked` hangs when it is asked what it has, `opened` when it is opened, `broken` fails to open; `failing` is
-// `tcp;ofi_rxm` as long as there is no file named as TROUBLED_FILE says: while there is one whatever it has opened fails, and can
-// neither be used nor opened again. What it had opened before stays broken for good.
+// `tcp;ofi_rxm` as long as there is no file of the name in TROUBLED_FILE: while there is one whatever it has opened fails, and
+// it opens nothing. What failed stays broken for good.
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_eq.h>

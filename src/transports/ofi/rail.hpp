@@ -4,7 +4,7 @@
 // Sending: post() copies each work into a buffer, or hands it over at once where it is small enough for that (fi_inject). A
 // put is messages that name their place, and the receiver copies from them: no fabric key is ever given out (docs/ofi.md).
 // Receiving: frames are lent out of the receive buffers, in the order in which each link sent them.
-// An endpoint that fails is closed and opened anew (Reopening): the rail is down meanwhile, and its address is another one then.
+// An endpoint that fails is closed and opened anew (Reopening): the rail is down meanwhile, and has another address then.
 // Threads: one engine at a time, as the contract says.
 // Lifetime: tells the other sides of its links that it goes.
 #pragma once

@@ -90,8 +90,7 @@ Reopening::~Reopening() {
 
 void Reopening::begin(std::unique_ptr<Endpoint> failed) noexcept {
     shared_->running = true;  // there is no thread that would look at it
-    auto run = [shared = shared_, open = open_, first = opened_at_ + period,
-                      failed = std::move(failed)]() mutable {
+    auto run = [shared = shared_, open = open_, first = opened_at_ + period, failed = std::move(failed)]() mutable {
         failed.reset();
         auto opened = shared->open(open, first);
         shared->end(std::move(opened));
