@@ -65,7 +65,7 @@ bool RailManager::park(const Link& link, Frame& frame) noexcept {
 }
 
 /// A link is up: first of all what helps parked frames on, as it may not live for as long as a question and its answer take
-/// behind all else. So answers are given once more, too, where the link is over that they went by: they may not have been heard.
+/// behind all else. So answers are given once more, too, if the link is over that they went by: they may not have been heard.
 void RailManager::settle_anew(Conversation& talk, base::Nanoseconds now) {
     if (talk.links.empty()) return;
     Link& link = least_busy(talk);
