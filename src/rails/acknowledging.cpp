@@ -54,13 +54,18 @@ Frame* RailManager::ack_frame(const Conversation& talk) {
     return frame;
 }
 
-void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
-    if (talk.links.empty()) return;  // it stays owed until there is a link again
+/// Of the links of a peer that has any, the one with least to send.
+Link& RailManager::least_busy(const Conversation& talk) noexcept {
     auto least = talk.links.front();
     for (const auto slot : talk.links) {
         if (links_.at(slot).queued_bytes < links_.at(least).queued_bytes) least = slot;
     }
-    enqueue(links_.at(least), ack_frame(talk), now);
+    return links_.at(least);
+}
+
+void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
+    if (talk.links.empty()) return;  // it stays owed until there is a link again
+    enqueue(least_busy(talk), ack_frame(talk), now);
     talk.owed = 0;
     talk.reported_here = talk.consumed_here;
 }

@@ -147,14 +147,20 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         link.leaving = true;
         return;
     }
-    if (header->type == FrameType::lost) {
+    if (header->type == FrameType::lost || header->type == FrameType::settle) {
         hear_ack(link, *header, now);  // whoever sent it need not tell once more
-        if (!lost_there(link.peer, body, now)) break_off(link, "it sent a malformed frame", now);
+        const bool good =
+            header->type == FrameType::lost ? lost_there(link.peer, body, now) : on_settle(link, body, now);
+        if (!good) break_off(link, "it sent a malformed frame", now);
         return;
     }
-    if (header->type == FrameType::ack) {
+    if (header->type == FrameType::ack || header->type == FrameType::settled) {
         static_cast<void>(take_heard());  // in the order in which they came
         if (link.state != LinkState::live) return;
+        if (header->type == FrameType::settled) {
+            if (!on_settled(link, *header, body, now)) break_off(link, "it settled what was never asked", now);
+            return;
+        }
         const bool credit = take_credit(*peers_[link.peer].talk, *header);
         if (!take_acks(link, *header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
         return;
@@ -290,10 +296,8 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
             upper_.on_peer_gone(peer, ErrorCode::peer_left);
         } else if (in.type == FrameType::address) {
             good = moved(peer, bytes, now) && good;
-        } else if ((in.flags & frame_flag::ordered) != 0) {
-            good = false;  // those below go up as they come, from the link that they came by
         } else {
-            good = in.type == FrameType::settle ? on_settle(peer, bytes, now) : on_settled(link, in, bytes, now);
+            good = false;
         }
     };
     const bool ordered = (header.flags & frame_flag::ordered) != 0;

@@ -26,16 +26,16 @@ namespace railmux::rails {
 
 /// Frame types. Those up to `bye` are the session's own, the others are handed up.
 enum class FrameType : std::uint8_t {
-    proof = 1,          // first frame of a link: proves the job key. No sequence number
-    ack = 2,            // acknowledges. No sequence number
-    bye = 3,            // the sender's last frame
-    closing = 4,        // the sender leaves, and closes this link in good order. No sequence number
-    probe = 5,          // measures the link (model/probe_wire.hpp). No sequence number, as the next two
-    probe_reply = 6,    // answers a train of those
-    model = 7,          // what came out
-    lost = 8,           // another link died at the sender's end: u64, the nonce of its hello. No sequence number
-    settle = 9,         // the same, and the other side is to answer when the link is over at its end, too
-    settled = 10,       // it is: what has come by then
+    proof = 1,        // first frame of a link: proves the job key. No sequence number
+    ack = 2,          // acknowledges. No sequence number
+    bye = 3,          // the sender's last frame
+    closing = 4,      // the sender leaves, and closes this link in good order. No sequence number
+    probe = 5,        // measures the link (model/probe_wire.hpp). No sequence number, as the next two
+    probe_reply = 6,  // answers a train of those
+    model = 7,        // what came out
+    lost = 8,         // another link died at the sender's end: u64, the nonce of its hello. No sequence number
+    settle = 9,  // the same, and the other side is to answer when the link is over at its end, too. No sequence number
+    settled = 10,       // it is: what has come by then. No sequence number
     address = 11,       // where the sender is now: its ProcessAddress
     probe_memory = 12,  // where the puts of probes may go (model/probe_wire.hpp). No sequence number
     eager = 16,         // message with its payload

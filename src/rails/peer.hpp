@@ -100,7 +100,12 @@ struct Conversation {
     // Links of which it is not settled yet what has come over them, by their nonces: those that frames of ours are parked for,
     // and those that the peer asks for and that are not over here.
     std::vector<std::uint64_t> settling;
-    std::vector<std::uint64_t> to_settle;
+    struct Asked {
+        std::uint64_t nonce = 0;
+        std::uint64_t by = 0;  // the link that it was asked by, or the answer was given by, last
+    };
+    std::vector<Asked> to_settle;
+    std::vector<Asked> answered;  // the last ones that are over here
 
     // Connecting.
     bool linked = false;            // there has been a link

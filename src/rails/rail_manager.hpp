@@ -313,10 +313,14 @@ private:
     void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
     [[nodiscard]] bool puts_end_links() const noexcept;
     [[nodiscard]] bool park(const Link& link, Frame& frame) noexcept;
-    void send_settling(std::uint32_t peer, Frame* frame, base::Nanoseconds now);
-    void ask_to_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
-    [[nodiscard]] bool on_settle(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
-    void answer_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
+    void ask_to_settle(Conversation& talk, base::Nanoseconds now);
+    [[nodiscard]] bool on_settle(const Link& link, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool ask_over(std::uint32_t peer, const Conversation::Asked& asked, base::Nanoseconds now);
+    void answer_settle(Conversation& talk, std::uint64_t by, std::span<const std::uint64_t> nonces,
+                       base::Nanoseconds now);
+    void send_settled(const Conversation& talk, Link& link, std::span<const std::uint64_t> nonces,
+                      base::Nanoseconds now);
+    void settle_anew(Conversation& talk, base::Nanoseconds now);
     [[nodiscard]] bool on_settled(const Link& link, const FrameHeader& header, std::span<const std::byte> body,
                                   base::Nanoseconds now);
     void link_over(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
@@ -359,6 +363,7 @@ private:
     void deny_puts(std::uint32_t peer, Frame& frame);
     static void drop_put(Frame& frame) noexcept;
     void drop_put(Link& link, Frame& frame);
+    [[nodiscard]] Link& least_busy(const Conversation& talk) noexcept;
     void send_ack(Conversation& talk, base::Nanoseconds now);
     [[nodiscard]] Frame* ack_frame(const Conversation& talk);
     void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due);

@@ -315,6 +315,7 @@ void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nan
     auto& known = peers_[peer];
     static_cast<void>(catch_up());
     bool parked = false;
+    if (lost_slot == no_link) settle_anew(*known.talk, now);
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (frame.link != lost_slot || frame.queued || frame.undone > 0 || frame.parked) return;
         uncharge(frame);
@@ -328,7 +329,8 @@ void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nan
         route(peer, *known.talk, &frame, now);
         if (lost_slot != no_link && frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
     });
-    if (parked) ask_to_settle(peer, links_.at(lost_slot).nonce, now);
+    if (parked) known.talk->settling.push_back(links_.at(lost_slot).nonce);
+    if (lost_slot != no_link) ask_to_settle(*known.talk, now);
 }
 
 }  // namespace railmux::rails

@@ -32,10 +32,8 @@ public:
 
     // --- Sending -----------------------------------------------------------------------------------------------------
 
-    /// Whether `enter` may be called. A part of the window is kept for frames that answer others, and a few places for those
-    /// that settle what has come: what is parked until then may be what keeps the window from moving.
-    [[nodiscard]] bool open_for_settling() const noexcept { return next_seq_ - sent_.base() < window; }
-    [[nodiscard]] bool open() const noexcept { return next_seq_ - sent_.base() < window - 64; }
+    /// Whether `enter` may be called. A part of the window is kept for frames that answer others.
+    [[nodiscard]] bool open() const noexcept { return next_seq_ - sent_.base() < window; }
     [[nodiscard]] bool open_for_messages() const noexcept { return next_seq_ - sent_.base() < window - window / 8; }
     /// Every frame before this one has been acknowledged.
     [[nodiscard]] std::uint32_t acknowledged() const noexcept { return sent_.base(); }

@@ -3,8 +3,10 @@
 //
 // What it had carried goes out again, but for puts: a second one to the same place would write over bytes that have been
 // checked and counted, and might be corrupted, too. So they wait until the other side says that the link is over at its end,
-// where nothing more can come then, and what had come by then. The same without checksums where rails end links for wrong puts:
-// if all had come the region is closed, and what is put again would cost one link after the other.
+// where nothing more can come then, and what had come by then. Question and answer have no places in the window: what waits for
+// them may be what keeps it from moving, and it would be full after so many losses. They are lost with the link that they go
+// over, and so all is asked again whenever a link is over or up. The same without checksums where rails end links
+// for wrong puts: if all had come the region is closed, and what is put again would cost one link after the other.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,15 +19,11 @@ namespace railmux::rails {
 
 namespace {
 
-constexpr std::size_t settle_size = 8;    // nonce
-constexpr std::size_t settled_size = 12;  // nonce, u32 from which the bits count that follow
-
-Frame* numbered_frame(FramePool& pool, FrameType type, std::size_t body) {
-    Frame* frame = pool.take(FrameHeader::size + body);
-    frame->type = type;
-    frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + body);
-    return frame;
-}
+constexpr std::size_t nonce_size = 8;
+constexpr std::size_t count_size = 4;
+constexpr std::size_t settle_most = 64;  // links in a question or an answer
+constexpr std::size_t most_answered =
+    8;  // links of which it is told again that they are over; others are asked for again
 
 }  // namespace
 
@@ -66,81 +64,132 @@ bool RailManager::park(const Link& link, Frame& frame) noexcept {
     return frame.parked = true;
 }
 
-/// What is parked may be what keeps the window from moving: so these do not wait for that.
-void RailManager::send_settling(std::uint32_t peer, Frame* frame, base::Nanoseconds now) {
-    auto& talk = *peers_[peer].talk;
-    if (talk.session.open_for_settling()) {
-        enter(peer, talk, frame, now);
-    } else {
-        talk.waiting.push(frame);
+/// A link is up: first of all what helps parked frames on, as it may not live for as long as a question and its answer take
+/// behind all else. So answers are given once more, too, if the link is over that they went by: they may not have been heard.
+void RailManager::settle_anew(Conversation& talk, base::Nanoseconds now) {
+    if (talk.links.empty()) return;
+    Link& link = least_busy(talk);
+    std::vector<std::uint64_t> nonces;
+    for (auto& answered : talk.answered) {
+        const auto is_it = [&](std::uint32_t slot) { return links_.at(slot).nonce == answered.by; };
+        if (std::ranges::any_of(talk.links, is_it)) continue;
+        answered.by = link.nonce;
+        nonces.push_back(answered.nonce);
     }
+    if (!nonces.empty()) send_settled(talk, link, nonces, now);
+    ask_to_settle(talk, now);
 }
 
-void RailManager::ask_to_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now) {
-    peers_[peer].talk->settling.push_back(nonce);
-    Frame* frame = numbered_frame(pool_, FrameType::settle, settle_size);
-    base::store(frame->data() + FrameHeader::size, nonce);
-    send_settling(peer, frame, now);
+/// A link is over, or a new one up: a question may have been lost, or an answer.
+void RailManager::ask_to_settle(Conversation& talk, base::Nanoseconds now) {
+    if (talk.links.empty() || talk.settling.empty()) return;
+    std::array<std::byte, settle_most * nonce_size> body;
+    const auto count = std::min(talk.settling.size(), settle_most);
+    for (std::size_t i = 0; i < count; ++i) base::store(body.data() + i * nonce_size, talk.settling[i]);
+    const auto used = std::span<const std::byte>(body).first(count * nonce_size);
+    enqueue(least_busy(talk), probe_frame(pool_, FrameType::settle, used, 0), now);
 }
 
 /// False: that is malformed.
-bool RailManager::on_settle(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
-    if (body.size() != settle_size) return false;
-    const auto nonce = base::load<std::uint64_t>(body.data());
-    auto& talk = *peers_[peer].talk;
-    if (nonce == 0 || (!talk.session.open_for_settling() && !talk.waiting.empty())) return false;
+bool RailManager::on_settle(const Link& link, std::span<const std::byte> body, base::Nanoseconds now) {
+    const auto count = body.size() / nonce_size;
+    if (count == 0 || count > settle_most || body.size() % nonce_size != 0) return false;
     static_cast<void>(catch_up());  // links are about to change
-    Link* found = nullptr;
-    links_.for_each([&](Link& link) {
-        if (link.nonce == nonce && (link.peer == peer || link.peer == no_peer)) found = &link;
-    });
-    if (found == nullptr) {
-        answer_settle(peer, nonce, now);
-        return true;
+    const auto peer = link.peer;
+    const auto by = link.nonce;
+    std::vector<std::uint64_t> over;
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto nonce = base::load<std::uint64_t>(body.data() + i * nonce_size);
+        if (nonce == 0) return false;
+        if (ask_over(peer, {.nonce = nonce, .by = by}, now)) over.push_back(nonce);
     }
+    if (!over.empty()) answer_settle(*peers_[peer].talk, by, over, now);
+    return true;
+}
+
+/// Whether the link is over here; else it soon is, and that is answered then.
+bool RailManager::ask_over(std::uint32_t peer, const Conversation::Asked& asked, base::Nanoseconds now) {
+    Link* found = nullptr;
+    links_.for_each([&](Link& other) {
+        if (other.nonce == asked.nonce && (other.peer == peer || other.peer == no_peer)) found = &other;
+    });
+    if (found == nullptr) return true;
     found->peer = peer;
-    if (std::ranges::find(talk.to_settle, nonce) == talk.to_settle.end()) talk.to_settle.push_back(nonce);
+    auto& to_settle = peers_[peer].talk->to_settle;
+    std::erase_if(to_settle, [&](const auto& before) { return before.nonce == asked.nonce; });
+    to_settle.push_back(asked);
     if (found->state == LinkState::live) {
         break_off(*found, "the other side lost it", now);
     } else if (found->state != LinkState::closing) {
         rails_[found->rail].rail->disconnect(found->id);
         found->state = LinkState::closing;
     }
-    return true;
+    return false;
 }
 
 /// A link is over here: nothing more comes over it.
 void RailManager::link_over(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now) {
-    const bool asked = std::erase(peers_[peer].talk->to_settle, nonce) > 0;
-    if (asked && !peers_[peer].left) answer_settle(peer, nonce, now);
+    auto& to_settle = peers_[peer].talk->to_settle;
+    const auto found = std::ranges::find(to_settle, nonce, &Conversation::Asked::nonce);
+    if (found == to_settle.end()) return;
+    bool other_end = false;  // of a link to ourselves
+    links_.for_each([&](const Link& link) { other_end = other_end || (link.nonce == nonce && link.peer == peer); });
+    if (other_end) return;
+    const auto by = found->by;
+    to_settle.erase(found);
+    if (!peers_[peer].left) answer_settle(*peers_[peer].talk, by, {&nonce, 1}, now);
 }
 
-void RailManager::answer_settle(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now) {
-    const auto& session = peers_[peer].talk->session;
+/// By the link that it was asked by: if that is lost, with the answer or before, whoever asked sees it, and asks again.
+void RailManager::answer_settle(Conversation& talk, std::uint64_t by, std::span<const std::uint64_t> nonces,
+                                base::Nanoseconds now) {
+    for (const auto nonce : nonces) {
+        std::erase_if(talk.answered, [&](const auto& before) { return before.nonce == nonce; });
+        if (talk.answered.size() == most_answered) talk.answered.erase(talk.answered.begin());
+        talk.answered.push_back({.nonce = nonce, .by = by});
+    }
+    const auto link = std::ranges::find_if(talk.links, [&](std::uint32_t slot) { return links_.at(slot).nonce == by; });
+    if (link != talk.links.end()) send_settled(talk, links_.at(*link), nonces, now);
+}
+
+void RailManager::send_settled(const Conversation& talk, Link& link, std::span<const std::uint64_t> nonces,
+                               base::Nanoseconds now) {
+    std::array<std::byte, 2 * count_size + settle_most * nonce_size + Session::max_sack_bytes> body;
+    auto* at = body.data();
+    base::store(at, static_cast<std::uint32_t>(nonces.size()));
+    at += count_size;
+    for (const auto nonce : nonces) {
+        base::store(at, nonce);
+        at += nonce_size;
+    }
+    base::store(at, talk.session.ack());
+    at += count_size;
     std::array<std::byte, Session::max_sack_bytes> sack;
-    const auto sack_bytes = session.write_sack(sack);
-    Frame* frame = numbered_frame(pool_, FrameType::settled, settled_size + sack_bytes);
-    auto* body = frame->data() + FrameHeader::size;
-    base::store(body, nonce);
-    base::store(body + settle_size, session.ack());
-    std::copy_n(sack.begin(), sack_bytes, body + settled_size);
-    send_settling(peer, frame, now);
+    at = std::copy_n(sack.begin(), talk.session.write_sack(sack), at);
+    enqueue(link, probe_frame(pool_, FrameType::settled, {body.data(), at}, 0), now);
 }
 
-/// What had come over the link is acknowledged here; what had not never will, and is sent again. False: that is malformed.
+/// What had come over the link is acknowledged here; what had not never will, and is sent again. There may be several answers,
+/// of which the first is as good as any. False: that is malformed.
 bool RailManager::on_settled(const Link& link, const FrameHeader& header, std::span<const std::byte> body,
                              base::Nanoseconds now) {
-    if (body.size() < settled_size) return false;
+    if (body.size() < 2 * count_size) return false;
+    const auto count = base::load<std::uint32_t>(body.data());
+    if (count > settle_most || body.size() < 2 * count_size + count * nonce_size) return false;
+    const auto nonces = body.subspan(count_size, count * nonce_size);
+    const auto rest = body.subspan(count_size + nonces.size());
     const auto peer = link.peer;
     auto& known = peers_[peer];
     auto acks = header;
-    acks.aux = base::load<std::uint32_t>(body.data() + settle_size);
-    if (!take_acks(link, acks, body.subspan(settled_size), false, now)) return false;
+    acks.aux = base::load<std::uint32_t>(rest.data());
+    const bool credit = take_credit(*known.talk, header);
+    if (!take_acks(link, acks, rest.subspan(count_size), credit, now)) return false;
     auto& settling = known.talk->settling;
-    const auto asked = std::ranges::find(settling, base::load<std::uint64_t>(body.data()));
-    if (asked == settling.end()) return false;
-    settling.erase(asked);               // one: a link to ourselves has two ends, each of which asked
-    if (!settling.empty()) return true;  // parked frames do not tell for which of the links
+    bool asked = false;
+    for (std::uint32_t i = 0; i < count; ++i) {
+        asked = std::erase(settling, base::load<std::uint64_t>(nonces.data() + i * nonce_size)) > 0 || asked;
+    }
+    if (!asked || !settling.empty()) return true;  // parked frames do not tell for which of the links
     static_cast<void>(catch_up());
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (!std::exchange(frame.parked, false)) return;

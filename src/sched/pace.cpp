@@ -48,11 +48,13 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
     if (pending_ >= trial_bytes / 2) used_ = busy;
     pending_ = 0;
     last_ = now;
+    remember(now);
     waiting_ = backlogged && in_time ? backlog_ : 0;
 }
 
 void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds now,
                 base::Nanoseconds busy) noexcept {
+    if (now < forgiven_until_) return;
     const auto count = static_cast<Ticks>(bytes);
     const auto took = std::min(to_ticks(service) / count, slowest);
     if (aged(busy)) {  // this was the trial; that a rail is as slow as ever needs no more than one
@@ -102,6 +104,22 @@ void Pace::Rate::add(std::uint32_t count, base::Nanoseconds time, std::uint64_t 
 void Pace::measured(Ticks per_byte, base::Nanoseconds busy) noexcept {
     relearn(per_byte);
     used_ = busy;
+}
+
+void Pace::restored(base::Nanoseconds now, base::Nanoseconds busy) noexcept {
+    const auto before = past_[0] > 0 ? past_[0] : past_[1];
+    if (before > 0 && before < rail_.per_byte) relearn(before);
+    past_.fill(rail_.per_byte);
+    noted_ = now;
+    forgiven_until_ = now + forgiven;
+    used_ = busy;
+    lateness_.forget();
+}
+
+void Pace::remember(base::Nanoseconds now) noexcept {
+    if (now - noted_ < remembered) return;
+    past_ = {past_[1], rail_.per_byte};
+    noted_ = now;
 }
 
 void Pace::relearn(Ticks per_byte) noexcept {

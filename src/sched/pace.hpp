@@ -70,6 +70,11 @@ public:
     [[nodiscard]] bool unsettled() const noexcept { return pending_ > 0; }
     /// This is its rate: it was measured on purpose.
     void measured(Ticks per_byte, base::Nanoseconds busy) noexcept;
+    /// It can be used again, after it was lost: its rate is what it was some time before that. While a loss is not yet known
+    /// acknowledgements are missing, which looks like a rail of a hundredth of its rate; and so does what goes over a new
+    /// connection first (one that starts slowly, a queue from before, what is sent again), so for a while no single train shows
+    /// that the rail is slower than it was. A backlog does.
+    void restored(base::Nanoseconds now, base::Nanoseconds busy) noexcept;
     /// They never will, over this rail.
     void lost(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
@@ -125,6 +130,10 @@ private:
     static constexpr base::Nanoseconds look_time = 20 * base::microsecond;
     // On a rail so fast that this passes sooner: twice the bursts that networks are known to pass.
     static constexpr std::uint64_t first_window_bytes = 512 * 1024;
+    // From a restored link on: TCP makes up for losses at its beginning within a few of its least time-outs, 200 ms each.
+    static constexpr base::Nanoseconds forgiven = base::second;
+    // What was thought so long before a loss nobody had lost by then: other rails are heard within 60 ms, links in a second.
+    static constexpr base::Nanoseconds remembered = base::second / 2;
     // A day a byte: no rate is lower.
     static constexpr Ticks slowest = to_ticks(base::Nanoseconds{86'400} * base::second) / 1024;
 
@@ -132,6 +141,7 @@ private:
                  base::Nanoseconds unseen) noexcept;
     void add(base::Nanoseconds time, std::uint64_t bytes) noexcept;
     void relearn(Ticks per_byte) noexcept;
+    void remember(base::Nanoseconds now) noexcept;
     void disturbed() noexcept {
         train_.undisturbed = false;
         lateness_.forget();
@@ -144,8 +154,11 @@ private:
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     std::uint64_t waiting_ = 0;     // the backlog at that time, if it was one
     Train train_;
-    Ticks before_trial_ = 0;      // what was known until a trial, while only that speaks against it
-    base::Nanoseconds used_ = 0;  // when something large last came through, of the busy clock
+    Ticks before_trial_ = 0;       // what was known until a trial, while only that speaks against it
+    base::Nanoseconds used_ = 0;   // when something large last came through, of the busy clock
+    std::array<Ticks, 2> past_{};  // rates some time ago: the earlier one, and the later one
+    base::Nanoseconds noted_ = 0;  // when the later one was
+    base::Nanoseconds forgiven_until_ = 0;
     base::Nanoseconds time_ = 0;  // of the window under way
     std::uint64_t bytes_ = 0;
     std::uint64_t others_ = 0;       // bytes that the others got meanwhile

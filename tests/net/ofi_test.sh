@@ -35,6 +35,24 @@ for trouble in opened broken; do
         broken) grep -q 'provider troubled.*: fi_fabric failed: Input/output error' "$work/err" || fail "nothing said" ;;
     esac
 done
+
+for progress in hybrid block; do
+    echo "a provider that fails while it is used is opened anew, and its rail used again ($progress)"
+    RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=failing TROUBLED_FILE=$work/fails RAILMUX_PROGRESS=$progress \
+        timeout 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 --iterations 100000 --json \
+        --set log=debug >"$work/result" 2>"$work/err" &
+    job=$!
+    until_true "a link" grep -q 'link .* up$' "$work/err"
+    sleep 0.2
+    touch "$work/fails"
+    both_said() { [ "$(grep -c "rail ofi:troubled:lo $1" "$work/err")" -ge 2 ]; }
+    until_true "both notice it" both_said 'down: its completion queue failed: Input/output error'
+    until_true "what is still broken is said" grep -q 'cannot be opened anew: .*fi_fabric failed.*; tried again' "$work/err"
+    rm "$work/fails"
+    until_true "both are up again" both_said 'is up again after'
+    wait "$job" || fail "not everything arrived"
+    grep -q '"ofi:troubled:lo": *[0-9]' "$work/result" || fail "nothing was carried"
+done
 unset FI_PROVIDER_PATH
 
 for provider in "tcp;ofi_rxm:lo" shm "udp;ofi_rxd:lo"; do

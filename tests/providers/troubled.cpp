@@ -1,10 +1,18 @@
 // A provider of libfabric as nobody wishes for, loaded by FI_PROVIDER_PATH. TROUBLED_PROVIDER says what is wrong with it:
-// `asked` hangs when it is asked what it has, `opened` when it is opened, `broken` fails to open.
+// `asked` hangs when it is asked what it has, `opened` when it is opened, `broken` fails to open; `failing` is
+// `tcp;ofi_rxm` as long as there is no file of the name in TROUBLED_FILE: while there is one whatever it has opened fails, and
+// it opens nothing. What failed stays broken for good.
+#include <rdma/fabric.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_eq.h>
 #include <rdma/providers/fi_prov.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
+#include <string>
 #include <string_view>
 
 namespace {
@@ -18,8 +26,115 @@ bool is(std::string_view trouble) {
     for (;;) ::pause();
 }
 
-int get_info(std::uint32_t, const char*, const char*, std::uint64_t, const fi_info*, fi_info** info) {
+// --- failing ---------------------------------------------------------------------------------------------------------
+
+const std::string inner = "tcp;ofi_rxm";
+
+bool fails() {
+    const char* file = std::getenv("TROUBLED_FILE");
+    return file != nullptr && ::access(file, F_OK) == 0;
+}
+
+/// What an object could do before its functions were replaced by ours. They stay for good.
+template <typename Ops>
+struct Replaced {
+    Ops ours{};
+    Ops* theirs = nullptr;
+};
+std::mutex mutex;
+std::map<const void*, Replaced<fi_ops_fabric>> fabrics;
+std::map<const void*, Replaced<fi_ops_domain>> domains;
+struct Queue : Replaced<fi_ops_cq> {
+    bool broken = false;
+};
+std::map<const void*, Queue> queues;
+
+template <typename All>
+auto& known(All& all, const void* object) {
+    const std::lock_guard lock(mutex);
+    return all[object];
+}
+
+template <typename All, typename Object>
+auto& replace(All& all, Object* object) {
+    auto& replaced = known(all, object);
+    replaced = {};
+    replaced.ours = *object->ops;
+    replaced.theirs = object->ops;
+    object->ops = &replaced.ours;
+    return replaced;
+}
+
+ssize_t read_queue(fid_cq* queue, void* buffer, std::size_t count) {
+    auto& replaced = known(queues, queue);
+    replaced.broken = replaced.broken || fails();
+    return replaced.broken ? -FI_EIO : replaced.theirs->read(queue, buffer, count);
+}
+
+int open_queue(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void* context) {
+    const int code = known(domains, domain).theirs->cq_open(domain, attributes, queue, context);
+    if (code == 0) replace(queues, *queue).ours.read = read_queue;
+    return code;
+}
+
+/// As the inner provider knows it, for as long as it looks.
+class Renamed {
+public:
+    explicit Renamed(fi_fabric_attr& attributes) : attributes_(attributes), before_(attributes.prov_name) {
+        attributes_.prov_name = name_.data();
+    }
+    ~Renamed() { attributes_.prov_name = before_; }
+    Renamed(const Renamed&) = delete;
+    Renamed& operator=(const Renamed&) = delete;
+
+private:
+    fi_fabric_attr& attributes_;
+    char* before_;
+    std::string name_ = inner;
+};
+
+int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) {
+    const Renamed renamed(*info->fabric_attr);
+    return known(domains, domain).theirs->endpoint(domain, info, endpoint, context);
+}
+
+int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) {
+    const Renamed renamed(*info->fabric_attr);
+    const int code = known(fabrics, fabric).theirs->domain(fabric, info, domain, context);
+    if (code != 0) return code;
+    auto& replaced = replace(domains, *domain);
+    replaced.ours.cq_open = open_queue;
+    replaced.ours.endpoint = open_endpoint;
+    return 0;
+}
+
+int open_inner(fi_fabric_attr& attributes, fid_fabric** fabric, void* context) {
+    if (fails()) return -FI_EIO;
+    const Renamed renamed(attributes);
+    const int code = fi_fabric(&attributes, fabric, context);
+    if (code == 0) replace(fabrics, *fabric).ours.domain = open_domain;
+    return code;
+}
+
+int ask_inner(std::uint32_t version, const fi_info* hints, fi_info** info) {
+    fi_info* wanted = hints != nullptr ? fi_dupinfo(hints) : fi_allocinfo();
+    if (wanted == nullptr) return -FI_ENOMEM;
+    std::free(wanted->fabric_attr->prov_name);
+    wanted->fabric_attr->prov_name = ::strdup(inner.c_str());
+    const int code = fi_getinfo(version, nullptr, nullptr, 0, wanted, info);
+    fi_freeinfo(wanted);
+    for (fi_info* each = code == 0 ? *info : nullptr; each != nullptr; each = each->next) {
+        std::free(each->fabric_attr->prov_name);
+        each->fabric_attr->prov_name = nullptr;  // libfabric writes ours
+    }
+    return code;
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+
+int get_info(std::uint32_t version, const char*, const char*, std::uint64_t, const fi_info* hints, fi_info** info) {
     if (is("asked")) hang();
+    if (is("failing")) return ask_inner(version, hints, info);
     *info = fi_allocinfo();
     if (*info == nullptr) return -FI_ENOMEM;
     (*info)->caps = FI_MSG | FI_MULTI_RECV;
@@ -30,8 +145,9 @@ int get_info(std::uint32_t, const char*, const char*, std::uint64_t, const fi_in
     return 0;
 }
 
-int open_fabric(fi_fabric_attr*, fid_fabric**, void*) {
+int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
     if (is("opened")) hang();
+    if (is("failing")) return open_inner(*attributes, fabric, context);
     return -FI_EIO;
 }
 

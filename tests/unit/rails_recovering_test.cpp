@@ -55,6 +55,41 @@ TEST_CASE("what is answered when the end of the link has been polled already is 
     pair.until([&] { return Couple::heard(*pair.b, "answer"); });
 }
 
+TEST_CASE("a put that is lost again and again behind which the window is full goes through in the end",
+          "[rails][sessions][recovery]") {
+    Couple pair(1, {.checksum = true});  // puts are not repeated before it is settled that the link is over
+    pair.talk();
+    pair.world.cut(sim::Cut::loud);
+    pair.until([&] { return !pair.a.manager.connected(1); });
+    std::array<std::byte, 64> bytes{};
+    const std::array keys{BulkTarget::Key{.rail = 0, .key = {.id = 1, .secret = 1}}};  // nothing: it is discarded
+    const BulkTarget target{.keys = keys};
+    const auto frames = Session::window + 100;
+    for (std::uint32_t i = 0; i < frames; ++i) {
+        if (i > 0) {
+            pair.a.say(1, std::to_string(i));
+            continue;
+        }
+        Frame* put = pair.a.manager.pool().take(FrameHeader::size);
+        put->type = FrameType::fin;
+        put->bytes = FrameHeader::size;
+        put->payload = bytes.size();
+        put->pieces[put->piece_count++] = {bytes.data(), bytes.size(), 0};
+        put->target = &target;
+        pair.a.manager.send(1, put, World::now());
+    }
+    const auto resent = [&] { return pair.a.peer(1).traffic[0].resent_frames; };
+    for (int losses = 0; losses < 200; ++losses) {
+        const auto before = resent();
+        pair.world.restore();
+        pair.until([&] { return pair.both_have(1) && (losses == 0 || resent() > before); });
+        pair.world.cut(sim::Cut::loud);  // it is on its way
+        pair.until([&] { return pair.both_have(0); });
+    }
+    pair.world.restore();
+    pair.until([&] { return Couple::heard(*pair.b, std::to_string(frames - 1)); });
+}
+
 TEST_CASE("a rail that is up again is used at once, whichever side's it is", "[rails][sessions][recovery]") {
     Couple pair(2, {}, GENERATE(10, 30));
     const std::string rail = GENERATE("a/eth1", "b/eth1", "a/eth0");

@@ -78,6 +78,7 @@ public:
     struct Options {
         base::Nanoseconds patience = 10 * base::second;
         base::Nanoseconds pair_limit = 2 * base::second;
+        bool checksum = false;
     };
 
     Process(World& world, std::string host, Identity self) : Process(world, std::move(host), self, Options{}) {}
@@ -123,7 +124,7 @@ private:
     }
     static RailManager::Options manager_options(Identity self, const Options& options) {
         RailManager::Options all;
-        all.connector = {.self = self, .key = key, .pair_limit = options.pair_limit};
+        all.connector = {.self = self, .key = key, .pair_limit = options.pair_limit, .checksum = options.checksum};
         all.assessor.probe = false;
         all.assessor.clock = &World::now;
         all.patience = all.lost_patience = options.patience;

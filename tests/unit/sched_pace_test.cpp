@@ -199,6 +199,61 @@ TEST_CASE("a rail that others were preferred to is tried again, with little", "[
     }
 }
 
+namespace {
+
+/// Acknowledgements that were missing for 60 ms each while a rail was being lost, and came over another one.
+base::Nanoseconds stalls(sched::Pace& pace, base::Nanoseconds now) {
+    pace.sent(5 * 64 * kib, now);
+    for (int i = 0; i < 4; ++i) {
+        now += 60 * base::millisecond;
+        pace.delivered(64 * kib);
+        pace.settle(now, now);
+    }
+    pace.lost(64 * kib);
+    return now;
+}
+
+}  // namespace
+
+TEST_CASE("a rail that is restored has the rate of before its loss, not what the loss looked like", "[sched][pace]") {
+    const auto flow_time = GENERATE(700 * base::millisecond, 3 * base::second);
+    Flow flow({}, 256 * kib, 16 * kib);
+    flow.time(flow_time);
+    flow.idle(0);
+    const auto before = flow.per_byte_ns();
+    auto now = flow.now();
+    for (int loss = 0; loss < 3; ++loss) {  // soon after each other, too
+        now = stalls(flow.pace, now);
+        CHECK(flow.per_byte_ns() > 50 * before);
+        now += 100 * base::millisecond;
+        flow.pace.restored(now, now);
+        check_near(flow.per_byte_ns(), before, 0.05);
+    }
+}
+
+TEST_CASE("what goes over a restored rail first does not show its rate, but a backlog does", "[sched][pace]") {
+    Flow flow({}, 256 * kib, 16 * kib);
+    flow.time(3 * base::second);
+    flow.idle(0);
+    const auto before = flow.per_byte_ns();
+    SECTION("late trains count a second later") {
+        Trains trains{.pace = flow.pace, .thought = flow.pace.per_byte(), .now = flow.now(), .busy = flow.now()};
+        trains.busy += 10 * base::second;  // the other rail had traffic meanwhile
+        trains.pace.restored(trains.now, trains.busy);
+        for (int i = 0; i < 10; ++i) trains.one(16 * kib, 2000);
+        CHECK(sched::to_ns(trains.pace.per_byte(trains.busy, 1)) == Approx(before));
+        trains.now += base::second;
+        for (int i = 0; i < 3; ++i) trains.one(16 * kib, 2000);
+        CHECK(sched::to_ns(trains.pace.per_byte()) == Approx(2000).epsilon(0.05));
+    }
+    SECTION("it has become slower, and is kept busy") {
+        flow.wire.change_rate(80);
+        flow.pace.restored(flow.now(), flow.now());
+        flow.time(100 * base::millisecond);
+        check_near(flow.per_byte_ns(), 80, 0.05);
+    }
+}
+
 TEST_CASE("what was delivered while nobody looked does not look like a rate", "[sched][pace]") {
     sched::Pace pace;
     base::Nanoseconds now = 0;

@@ -24,7 +24,7 @@ LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::by
     if (!remote) return refuse_to_connect("the address of the other side is malformed");
     if (const auto way = address_.reach(*remote); way.reach == Reach::never) return refuse_to_connect(way.why);
     std::string trouble;
-    auto* peer = peers_.find(remote->endpoint, trouble);
+    auto* peer = endpoint_->peers.find(remote->endpoint, trouble);
     if (peer == nullptr) return refuse_to_connect(trouble);
     Link& link = new_link(Phase::greeting, peer);
     link.patience = common_.hello_limit;
@@ -70,14 +70,14 @@ void Rail::greet(Peer& peer, LinkId link, std::vector<std::byte> bytes, bool hel
 }
 
 Rail::Sent Rail::send_greeting(const Greeting& greeting) noexcept {
-    auto* buffer = send_buffers_.take();
+    auto* buffer = endpoint_->send_buffers.take();
     if (buffer == nullptr) return Sent::not_now;
     // Never injected: with a completion the rail knows when the peer can be forgotten.
     std::memcpy(buffer->data, greeting.bytes.data(), greeting.bytes.size());
-    const auto code = fi_send(port_.endpoint.get(), buffer->data, greeting.bytes.size(), buffer->descriptor,
+    const auto code = fi_send(endpoint_->port.endpoint.get(), buffer->data, greeting.bytes.size(), buffer->descriptor,
                               greeting.peer->at, &buffer->context);
     if (code != 0) {
-        send_buffers_.give(*buffer);
+        endpoint_->send_buffers.give(*buffer);
         if (code == -FI_EAGAIN) return Sent::not_now;
         if (Link* link = links_.find(greeting.link); link != nullptr) fail(*link, code);
         return Sent::failed;
@@ -146,7 +146,7 @@ void Rail::take_hello(std::span<const std::byte> body) {
         return;
     }
     std::string trouble;
-    auto* peer = peers_.find(remote->endpoint, trouble);
+    auto* peer = endpoint_->peers.find(remote->endpoint, trouble);
     if (peer == nullptr) {
         log_.warning("rail {}: a hello ignored: {}", traits_.name, trouble);
         return;

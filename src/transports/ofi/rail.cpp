@@ -1,8 +1,11 @@
 #include "transports/ofi/rail.hpp"
 
 #include <fmt/format.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "base/crypto.hpp"
@@ -18,18 +21,30 @@ std::uint64_t speed_of(const fi_info& info) {
     return info.nic != nullptr && info.nic->link_attr != nullptr ? info.nic->link_attr->speed : 0;
 }
 
+base::FileDescriptor epoll_descriptor() {
+    const int descriptor = ::epoll_create1(EPOLL_CLOEXEC);
+    if (descriptor >= 0) return base::FileDescriptor(descriptor);
+    throw Error(ErrorCode::system, fmt::format("epoll_create1 failed: {}", std::strerror(errno)),
+                "raise the limit of open files (ulimit -n)");
+}
+
+/// Until it is closed, by whoever it belongs to.
+void watch(const base::FileDescriptor& set, int descriptor) noexcept {
+    epoll_event event{.events = EPOLLIN, .data = {}};
+    ::epoll_ctl(set.get(), EPOLL_CTL_ADD, descriptor, &event);
+}
+
 }  // namespace
 
-Rail::Rail(std::string name, Port port, Common& common, base::Logger& log)
+Rail::Rail(std::string name, Port port, Reopening::Open open, Common& common, base::Logger& log)
     : log_(log),
       common_(common),
-      port_(std::move(port)),
-      address_(RailAddress::of(port_, common.owner)),
-      encoded_address_(address_.encode()),
-      inject_bytes_(std::min(inject_most, port_.info->tx_attr->inject_size)),
-      send_buffers_(port_),
-      receive_buffers_(port_),
-      peers_(port_) {
+      endpoint_(std::make_unique<Endpoint>(std::move(port))),
+      reopening_(std::move(open)),
+      awake_(epoll_descriptor()) {
+    const auto& info = *endpoint_->port.info;
+    use_endpoint();
+    watch(awake_, reopening_.descriptor());
     traits_ = {.name = std::move(name),
                .identity = address_.provider + " " + address_.fabric,
                .max_frame = piece_bytes,
@@ -40,33 +55,32 @@ Rail::Rail(std::string name, Port port, Common& common, base::Logger& log)
                .max_put = largest_put,
                .put = true,
                .notify = true,
-               .events = port_.descriptor >= 0,
+               .events = endpoint_->port.descriptor >= 0,
                .ordered = true,
                .keepalive = true,
+               .comes_back = !endpoint_->port.outlives_rail(),
                .posts_need_polls = true,
                .shared = !address_.stays_on_host(),  // whose speed is that of memory, which has no queue
                .copies_puts = true,
-               .speed_bps = speed_of(*port_.info)};
+               .speed_bps = speed_of(info)};
 }
 
 Rail::~Rail() {
     part();
-    send_buffers_.unregister();
-    receive_buffers_.unregister();
-    if (port_.outlives_rail()) {
-        common_.outliving.push_back(std::move(port_));  // without progress nothing touches the buffers
-    } else {
-        port_.endpoint.reset();  // nor now
-    }
+    if (endpoint_ == nullptr || !endpoint_->port.outlives_rail()) return;
+    endpoint_->send_buffers.unregister();
+    endpoint_->receive_buffers.unregister();
+    common_.outliving.push_back(std::move(endpoint_->port));  // without progress nothing touches the buffers
 }
 
 /// Tells the other sides, and waits a moment for the provider to carry it.
 void Rail::part() {
+    if (down_) return;
     links_.for_each([&](Link& link) {
         if (link.phase != Phase::free) say_bye(link);
     });
     const auto until = base::now_ns() + parting;
-    while ((!greetings_.empty() || send_buffers_.on_their_way() > 0) && base::now_ns() < until) {
+    while ((!greetings_.empty() || endpoint_->send_buffers.on_their_way() > 0) && base::now_ns() < until) {
         send_greetings();
         found_at_ = found_end_ = 0;
         while (more_completions()) {
@@ -90,7 +104,7 @@ Link& Rail::new_link(Phase phase, Peer* peer) {
     link.peer = peer;
     if (peer != nullptr) {
         ++peer->links;
-        link.label = address_text(port_.peers.get(), port_.name.data()) + " - " + peer->label;
+        link.label = address_text(endpoint_->port.peers.get(), endpoint_->port.name.data()) + " - " + peer->label;
     }
     return link;
 }
@@ -106,9 +120,9 @@ void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> re
     if (phase == Phase::free) return;
     if (link.put.open) events_.done(link.id, link.put.cookie, WorkStatus::link_lost);
     link.put = {};
-    for (const auto& early : link.early) receive_buffers_.drop_view(*early.buffer);
+    for (const auto& early : link.early) endpoint_->receive_buffers.drop_view(*early.buffer);
     link.early.clear();
-    if (link.peer != nullptr) peers_.release(*link.peer);
+    if (link.peer != nullptr) endpoint_->peers.release(*link.peer);
     if (phase == Phase::requested) --requests_;
     if (phase == Phase::requested && events_.withdraw_request(link.id)) {  // nobody above has heard of it
         links_.retire(link.id);
@@ -137,6 +151,46 @@ void Rail::rail_down(std::string_view cause) {
         if (link.phase != Phase::free) end(link, cause);
     });
     events_.tell({.kind = EventKind::rail_down}, cause);
+}
+
+// --- After a failure -------------------------------------------------------------------------------------------------
+
+void Rail::use_endpoint() {
+    const auto& port = endpoint_->port;
+    address_ = RailAddress::of(port, common_.owner);
+    encoded_address_ = address_.encode();
+    inject_bytes_ = std::min(inject_most, port.info->tx_attr->inject_size);
+    if (port.descriptor >= 0) watch(awake_, port.descriptor);
+}
+
+/// At each poll while the rail is down: nothing that it lent is looked at any more.
+void Rail::come_back() noexcept {
+    if (!traits_.comes_back) return;
+    if (endpoint_ != nullptr) return let_go();
+    if (const auto trouble = reopening_.take_trouble(); !trouble.empty()) {
+        log_.info("rail {}: it cannot be opened anew: {}; tried again every {} s", traits_.name, trouble,
+                  Reopening::period / base::second);
+    }
+    endpoint_ = reopening_.take();
+    if (endpoint_ == nullptr) return;
+    // What is not as it was told would be no rail that anybody knows.
+    if ((endpoint_->port.descriptor >= 0) != traits_.events) return let_go();
+    use_endpoint();
+    down_ = false;
+    events_.tell({.kind = EventKind::rail_up});
+}
+
+/// Of an endpoint that has no links any more.
+void Rail::let_go() noexcept {
+    found_at_ = found_end_ = 0;
+    greetings_.clear();
+    impatient_.clear();
+    last_look_ = 0;
+    putting_.clear();
+    ready_.clear();
+    refused_.clear();
+    room_ = false;
+    reopening_.begin(std::move(endpoint_));
 }
 
 std::string Rail::describe(LinkId id) const {

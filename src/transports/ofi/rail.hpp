@@ -4,6 +4,7 @@
 // Sending: post() copies each work into a buffer, or hands it over at once where it is small enough for that (fi_inject). A
 // put is messages that name their place, and the receiver copies from them: no fabric key is ever given out (docs/ofi.md).
 // Receiving: frames are lent out of the receive buffers, in the order in which each link sent them.
+// An endpoint that fails is closed and opened anew (Reopening): the rail is down meanwhile, and has another address then.
 // Threads: one engine at a time, as the contract says.
 // Lifetime: tells the other sides of its links that it goes.
 #pragma once
@@ -15,14 +16,14 @@
 #include <string>
 #include <vector>
 
+#include "base/file_descriptor.hpp"
 #include "base/thread_guard.hpp"
 #include "transports/event_queue.hpp"
 #include "transports/link_table.hpp"
 #include "transports/ofi/address.hpp"
-#include "transports/ofi/buffers.hpp"
-#include "transports/ofi/fabric.hpp"
+#include "transports/ofi/endpoint.hpp"
 #include "transports/ofi/link.hpp"
-#include "transports/ofi/peers.hpp"
+#include "transports/ofi/reopening.hpp"
 #include "transports/ofi/wire.hpp"
 #include "transports/regions.hpp"
 #include "transports/transport.hpp"
@@ -39,8 +40,8 @@ public:
     };
 
     /// The rail `name` of an endpoint. A hello that is not heard within the limit ends its link: providers may try
-    /// for good to reach an endpoint that is no more. Throws Error.
-    Rail(std::string name, Port port, Common& common, base::Logger& log);
+    /// for good to reach an endpoint that is no more. `open` makes another port like that one. Throws Error.
+    Rail(std::string name, Port port, Reopening::Open open, Common& common, base::Logger& log);
     ~Rail() override;
 
     [[nodiscard]] const RailTraits& traits() const noexcept override { return traits_; }
@@ -81,6 +82,9 @@ private:
     void end_all(const Peer& peer, std::string_view cause);
     void rail_down(std::string_view cause);
     void part();
+    void use_endpoint();
+    void come_back() noexcept;
+    void let_go() noexcept;
 
     // connecting.cpp: until a link is up, and its end
     [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
@@ -120,15 +124,14 @@ private:
     RailTraits traits_;
     base::Logger& log_;
     Common& common_;
-    Port port_;
+    std::unique_ptr<Endpoint> endpoint_;  // nullptr while it is opened anew
+    Reopening reopening_;
+    base::FileDescriptor awake_;  // readable when the endpoint's descriptor or that of reopening_ is
     RailAddress address_;
     std::vector<std::byte> encoded_address_;
     std::size_t inject_bytes_ = 0;
     bool down_ = false;
 
-    SendBuffers send_buffers_;
-    ReceiveBuffers receive_buffers_;
-    Peers peers_;
     RegionTable regions_;
     LinkTable<Link> links_;
     std::uint32_t requests_ = 0;

@@ -14,6 +14,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     Batch batch{events};
     take_back();
     if (down_) {
+        come_back();
         hand_out(batch);
         return batch.count;
     }
@@ -22,9 +23,10 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     hand_out(batch);
     if (!ready_.empty()) deliver_early(batch);
     take_completions(batch);
-    if (receive_buffers_.idle()) {
-        if (const auto trouble = receive_buffers_.post(); !trouble.empty()) rail_down("no receive buffer: " + trouble);
-    } else if (receive_buffers_.exhausted()) {
+    if (endpoint_->receive_buffers.idle()) {
+        if (const auto trouble = endpoint_->receive_buffers.post(); !trouble.empty())
+            rail_down("no receive buffer: " + trouble);
+    } else if (endpoint_->receive_buffers.exhausted()) {
         give_up_earliest();
     }
     lose_patience();
@@ -35,14 +37,15 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
 /// What the last poll lent or reported is ours again.
 void Rail::take_back() noexcept {
     events_.take_back(links_);
-    for (auto* buffer : lent_views_) receive_buffers_.drop_view(*buffer);
+    for (auto* buffer : lent_views_) endpoint_->receive_buffers.drop_view(*buffer);
     lent_views_.clear();
 }
 
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    if (port_.descriptor < 0 || !events_.empty() || found_at_ < found_end_ || !ready_.empty() || !greetings_.empty())
-        return -1;
+    if (!traits_.events || !events_.empty()) return -1;
+    if (down_) return endpoint_ == nullptr ? awake_.get() : -1;
+    if (found_at_ < found_end_ || !ready_.empty() || !greetings_.empty()) return -1;
     if (std::exchange(room_, false)) return -1;
     // Where nothing is on its way, nothing tells when there is room: it is told once, at once.
     bool silent_refusal = false;
@@ -60,8 +63,8 @@ int Rail::arm() noexcept {
         return link == nullptr || link->sending == 0;
     };
     if (std::ranges::any_of(putting_, silent)) return -1;
-    auto* queue = &port_.completions->fid;
-    return fi_trywait(port_.fabric.get(), &queue, 1) == FI_SUCCESS ? port_.descriptor : -1;
+    auto* queue = &endpoint_->port.completions->fid;
+    return fi_trywait(endpoint_->port.fabric.get(), &queue, 1) == FI_SUCCESS ? awake_.get() : -1;
 }
 
 /// Of a link that is up frames may follow, and those that came before have their turn.
@@ -86,7 +89,7 @@ void Rail::take_completions(Batch& batch) noexcept {
 bool Rail::more_completions() noexcept {
     while (found_at_ == found_end_) {
         found_at_ = found_end_ = 0;
-        const auto count = fi_cq_read(port_.completions.get(), found_.data(), found_.size());
+        const auto count = fi_cq_read(endpoint_->port.completions.get(), found_.data(), found_.size());
         if (count > 0) {
             found_end_ = static_cast<std::size_t>(count);
         } else if (count == -FI_EAVAIL) {
@@ -108,10 +111,12 @@ void Rail::take_completion(const fi_cq_data_entry& completion, Batch& batch) noe
     }
     auto& buffer = *static_cast<ReceiveBuffer*>(operation);
     if (completion.len > 0) {
-        const auto* data = port_.multi_receive ? static_cast<const std::byte*>(completion.buf) : buffer.pages.data();
+        const auto* data =
+            endpoint_->port.multi_receive ? static_cast<const std::byte*>(completion.buf) : buffer.pages.data();
         take_message(buffer, {data, completion.len}, batch);
     }
-    if (!port_.multi_receive || (completion.flags & FI_MULTI_RECV) != 0) receive_buffers_.filled(buffer);
+    if (!endpoint_->port.multi_receive || (completion.flags & FI_MULTI_RECV) != 0)
+        endpoint_->receive_buffers.filled(buffer);
 }
 
 /// The provider is through with a buffer that was sent.
@@ -121,13 +126,13 @@ void Rail::sent(SendBuffer& buffer) noexcept {
         --link->sending;
         room_ = room_ || link->put.open || link->refused;
     }
-    send_buffers_.give(buffer);
+    endpoint_->send_buffers.give(buffer);
 }
 
 void Rail::take_error() noexcept {
     fi_cq_err_entry entry{};
-    if (fi_cq_readerr(port_.completions.get(), &entry, 0) != 1) return;
-    const auto words = in_words(port_.completions.get(), entry);
+    if (fi_cq_readerr(endpoint_->port.completions.get(), &entry, 0) != 1) return;
+    const auto words = in_words(endpoint_->port.completions.get(), entry);
     auto* operation = static_cast<Operation*>(entry.op_context);
     if (operation == nullptr) {
         // Of a small frame, and the provider does not say whose: any link may have a hole now that nothing would ever fill.
@@ -139,7 +144,8 @@ void Rail::take_error() noexcept {
     if (operation->receive) {
         auto& buffer = *static_cast<ReceiveBuffer*>(operation);
         log_.debug("rail {}: a message could not be received: {}", traits_.name, words);
-        if (!port_.multi_receive || (entry.flags & FI_MULTI_RECV) != 0) receive_buffers_.filled(buffer);
+        if (!endpoint_->port.multi_receive || (entry.flags & FI_MULTI_RECV) != 0)
+            endpoint_->receive_buffers.filled(buffer);
         return;
     }
     auto& buffer = *static_cast<SendBuffer*>(operation);
@@ -215,7 +221,7 @@ void Rail::deliver_early(Batch& batch) noexcept {
             link->early.erase(next);
             link->early_bytes -= message.body.size();
             deliver(*link, message, batch);
-            receive_buffers_.drop_view(*message.buffer);
+            endpoint_->receive_buffers.drop_view(*message.buffer);
         }
         link->ready = false;
         return true;

@@ -87,14 +87,14 @@ Rail::Sent Rail::send_message(Link& link, Kind kind, const PutHeader* put, std::
         if (put != nullptr) write(to + Header::size, *put);
         rest.copy(to + head, bytes);
     };
-    auto* const endpoint = port_.endpoint.get();
+    auto* const endpoint = endpoint_->port.endpoint.get();
     ssize_t code = 0;
     if (size <= inject_bytes_) {
         std::array<std::byte, inject_most> small;
         write_all(small.data());
         code = fi_inject(endpoint, small.data(), size, link.peer->at);
     } else {
-        auto* buffer = link.sending < max_sending ? send_buffers_.take() : nullptr;
+        auto* buffer = link.sending < max_sending ? endpoint_->send_buffers.take() : nullptr;
         if (buffer == nullptr) return Sent::not_now;
         write_all(buffer->data);
         buffer->peer = link.peer;
@@ -104,7 +104,7 @@ Rail::Sent Rail::send_message(Link& link, Kind kind, const PutHeader* put, std::
             ++link.sending;
             ++link.peer->sending;
         } else {
-            send_buffers_.give(*buffer);
+            endpoint_->send_buffers.give(*buffer);
         }
     }
     if (code == -FI_EAGAIN) return Sent::not_now;

@@ -154,14 +154,15 @@ std::unique_ptr<transports::Rail> OfiTransport::open(const RailInfo& device) {
     if (known == domains_.end())
         throw Error(ErrorCode::no_rails, device.name + " is not there any more",
                     "it went away after it was listed: see `railmux info`");
-    auto port = within(patience_slices, "opening " + device.name, [provider = known->provider, domain = known->domain] {
+    const auto open = [provider = known->provider, domain = known->domain] {
         auto found = query(provider, domain);
         if (found.empty())
             throw Error(ErrorCode::no_rails, provider + " has no domain " + domain + " any more",
                         "it went away after it was listed: see `railmux info`");
         return open_port(std::move(found.front()), message_bytes);
-    });
-    return std::make_unique<Rail>(device.name, std::move(port), common_, log_);
+    };
+    auto port = within(patience_slices, "opening " + device.name, open);
+    return std::make_unique<Rail>(device.name, std::move(port), open, common_, log_);
 }
 
 }  // namespace
