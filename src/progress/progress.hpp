@@ -244,7 +244,9 @@ bool Progress::step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds
         if (!spin_.over(now, idle_since, [&] { return Spin::Outlook{subject.answer_time(), subject.unseen_time()}; }))
             return false;
     }
-    return sleep(Who::waiter, sleeper_, deadline);
+    const bool came = sleep(Who::waiter, sleeper_, deadline);
+    if (came && spins) spin_.woken(subject.now(), idle_since);
+    return came;
 }
 
 }  // namespace railmux::progress

@@ -13,6 +13,8 @@ namespace {
 constexpr std::uint8_t sign_weight = 2;
 constexpr std::uint8_t enough_signs = 3;
 constexpr std::uint8_t most_signs = 4;
+// A sleep that was worth it takes off so much of what one that was not has added.
+constexpr base::Nanoseconds forget = 4;
 
 std::uint64_t evicted_by_system() noexcept {
     rusage usage{};
@@ -25,18 +27,24 @@ Spin::Senses Spin::system_senses() noexcept {
     return {.clock = &base::now_ns, .yield = [] { ::sched_yield(); }, .evicted = &evicted_by_system};
 }
 
-void Spin::set_budget(Outlook outlook) noexcept {
-    const auto [answer, unseen] = outlook;
-    answer_ = answer;
+void Spin::set_budget() noexcept {
+    const auto [answer, unseen] = outlook_;
     const auto most = most_ > 0 ? most_ + unseen : 0;
-    const auto price = sleep_cost + unseen;
+    const auto price = price_ + unseen;
     // Nobody knows: all that is allowed.
     const auto wanted = answer <= 0 ? most : answer > most ? price : answer + price;
     budget_ = std::min(wanted, most);
 }
 
+void Spin::woken(base::Nanoseconds now, base::Nanoseconds since) noexcept {
+    const auto late = now - since - outlook_.unseen <= most_ + sleep_cost;  // it had come before he was awake
+    price_ = late ? std::max(most_, sleep_cost) : price_ - (price_ - sleep_cost) / forget;
+    set_budget();
+}
+
 bool Spin::check(base::Nanoseconds now, Outlook outlook) noexcept {
-    set_budget(outlook);
+    outlook_ = outlook;
+    set_budget();
     const auto before = senses_.clock();
     senses_.yield();
     const auto took = senses_.clock() - before;

@@ -6,6 +6,11 @@
 // the price of a sleep is spun. Where no descriptor ends a sleep, its price is how long it lasts, and the limit is as much
 // higher.
 //
+// What a sleep costs shows when it was too short: what came would have been seen by spinning to the limit. So much is spun
+// then, and less again with each sleep that was worth it. Otherwise two that hand bytes to each other all the time, both of
+// whom once slept (in a virtual machine to be woken takes 25 us), would go on sleeping for each other: each of them is woken
+// after the other has given up waiting for it.
+//
 // All this holds while the core has nothing better to do. With more runnable processes than cores, those that spin keep
 // those away that they wait for. A process sees that itself: when it gives the core away (sched_yield) and somebody else
 // takes it, or when it is taken from it (involuntary context switches). It then spins no more, for a while that grows each
@@ -51,17 +56,20 @@ public:
         return idle >= budget_;
     }
 
+    /// Who had found nothing since `since` slept, and something woke him by `now`.
+    void woken(base::Nanoseconds now, base::Nanoseconds since) noexcept;
+
     [[nodiscard]] bool crowded(base::Nanoseconds now) const noexcept { return now < crowded_until_; }
     /// In a crowd, before who has found nothing since `since` sleeps: lets the others run, who may be about to answer. Where an
     /// answer takes less than to sleep and to be woken, that costs less. False if it does not, or was tried for long enough.
     [[nodiscard]] bool gave_way(base::Nanoseconds now, base::Nanoseconds since) const {
-        if (answer_ <= 0 || answer_ > sleep_cost || now - since >= most_) return false;
+        if (outlook_.answer <= 0 || outlook_.answer > sleep_cost || now - since >= most_) return false;
         senses_.yield();
         return true;
     }
     [[nodiscard]] base::Nanoseconds budget() const noexcept { return budget_; }
 
-    // About what going to sleep and waking up take: some system calls, and two context switches.
+    // About what going to sleep and waking up take at least: some system calls, and two context switches.
     static constexpr base::Nanoseconds sleep_cost = 10 * base::microsecond;
     // Nothing is asked earlier: answers within a node come within that.
     static constexpr base::Nanoseconds first_look = 3 * base::microsecond;
@@ -78,12 +86,13 @@ public:
 private:
     /// True if others want the core.
     bool check(base::Nanoseconds now, Outlook outlook) noexcept;
-    void set_budget(Outlook outlook) noexcept;
+    void set_budget() noexcept;
 
     base::Nanoseconds most_;
     Senses senses_;
     base::Nanoseconds budget_ = 0;
-    base::Nanoseconds answer_ = 0;  // as last asked
+    base::Nanoseconds price_ = sleep_cost;  // of a sleep
+    Outlook outlook_;                       // as last asked
     base::Nanoseconds next_check_ = 0;
     base::Nanoseconds checked_ = 0;
     std::uint64_t evicted_ = 0;  // by then

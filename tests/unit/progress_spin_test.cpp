@@ -62,6 +62,33 @@ TEST_CASE("spin: as long as an answer takes and a sleep costs, and never longer 
     CHECK(spin_once(none, 2 * microsecond, unseen) <= microsecond);
 }
 
+TEST_CASE("spin: after a sleep that was too short all that is allowed, after others less again", "[progress]") {
+    core = {};
+    Spin spin(50 * microsecond, senses);
+    const auto wait = [&](Nanoseconds until_woken) {
+        core.now += millisecond;
+        const auto since = core.now;
+        const auto spun = spin_once(spin, 2 * microsecond);
+        core.now = since + std::max(spun, until_woken);
+        spin.woken(core.now, since);
+        return spun;
+    };
+    const auto usual = wait(200 * microsecond);
+    CHECK(usual < 2 * microsecond + Spin::sleep_cost + 3 * microsecond);
+    CHECK(wait(30 * microsecond) == usual);
+    CHECK(wait(100 * microsecond) >= 50 * microsecond);
+    auto before = wait(100 * microsecond);
+    for (int i = 0; i < 20; ++i) {
+        const auto spun = wait(100 * microsecond);
+        CHECK(spun <= before);
+        before = spun;
+    }
+    CHECK(before <= usual + microsecond);
+    Spin none(0, senses);
+    none.woken(core.now, core.now - microsecond);
+    CHECK(spin_once(none, 2 * microsecond) <= microsecond);
+}
+
 TEST_CASE("spin: who has the core to himself spins on", "[progress]") {
     core = {};
     Spin spin(50 * microsecond, senses);

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <memory>
 #include <random>
 #include <thread>
@@ -141,6 +142,32 @@ TEST_CASE("how puts are carried follows from what copying costs", "[shm][costs]"
         CHECK(choose_bulk(wanted, {.copy_per_byte = 0.05, .fetch = 1}).fetch_from == never_fetch);
     }
     CHECK(measure_costs().copy_per_byte > 0);
+}
+
+TEST_CASE("a link judges by how long its bytes take to come out of the ring", "[shm][costs]") {
+    const Costs usual{.copy_per_byte = 0.01, .fetch = 1200, .fetch_per_byte = 0.06, .can_fetch = true};
+    CHECK(fetch_pays_from(usual, 0.02) == never_fetch);  // two threads of a core
+    CHECK(fetch_pays_from(usual, 0.12) == 20'000);       // cores of an L3
+    CHECK(fetch_pays_from(usual, 1.06) == least_fetch);
+    CHECK(choose_bulk("auto", usual).judge);
+    CHECK_FALSE(choose_bulk("fetch", usual).judge);  // somebody knows better
+    CHECK_FALSE(choose_bulk("copy", usual).judge);
+}
+
+TEST_CASE("the crossing of a link is a median of the pieces timed", "[shm][costs]") {
+    Crossing crossing;
+    const std::array<base::Nanoseconds, 9> took{100, 300, 90'000, 200, 100, 150, 120, 80'000, 110};
+    for (std::size_t i = 0; i < took.size(); ++i) {
+        CHECK(crossing.due());
+        const auto median = crossing.add(took[i], 1000);
+        REQUIRE(median.has_value() == (i + 1 == took.size()));
+        if (median) CHECK(*median == 150);
+    }
+    int timed = 0;
+    for (int i = 0; i < 1600; ++i) timed += crossing.due() ? 1 : 0;
+    CHECK(timed == 100);
+    for (int i = 0; i < 8; ++i) CHECK_FALSE(crossing.add(base::second, 1));
+    CHECK(crossing.add(base::second, 1) == 1'000'000U);
 }
 
 TEST_CASE("a rail reaches those of its node and user", "[shm]") {

@@ -100,6 +100,7 @@ struct alignas(2 * cache_line) Side {  // two lines: processors fetch them in pa
     std::atomic<std::uint32_t> can_fetch;                  // 1: the other side may send `fetch`
     std::atomic<std::uint32_t> fetching;                   // 1: this side reads the other's memory just now
     std::atomic<std::uint32_t> closed;                     // 1: nothing of this side's memory may be read any more
+    std::atomic<std::uint32_t> crossing;  // ps for a byte to come out of the ring to here; 0: not known yet
 };
 
 struct Block {

@@ -16,10 +16,9 @@ namespace {
 constexpr std::size_t large = 64 * 1024;
 constexpr std::size_t small = 64;
 constexpr int rounds = 8;
-// ns. Each line of the ring goes from core to core twice: to its writer, then with the bytes to its reader. Puts of 64 KiB and
-// more came through this ring at 7 to 8 GB/s on cores of one L3, where a memcpy of both within a cache would reach 28. One
-// machine's figure: a bare ring of the same size did 9 to 11 there.
-constexpr double crossing_per_byte = 0.125;
+// ns, until a link knows better. Each line of the ring goes from core to core twice: to its writer, then with the bytes to its
+// reader. Puts of 64 KiB and more came through this ring at 7 to 8 GB/s on cores of one L3, at 28 between threads of a core.
+constexpr double usual_crossing_per_byte = 0.125;
 
 }  // namespace
 
@@ -44,13 +43,31 @@ Bulk choose_bulk(std::string_view wanted, const Costs& costs) {
     Bulk bulk;
     bulk.speed_bps = static_cast<std::uint64_t>(8e9 / costs.copy_per_byte);
     if (wanted == "copy" || !costs.can_fetch) return bulk;
+    if (wanted == "fetch") {
+        bulk.fetch_from = least_fetch;
+        return bulk;
+    }
+    bulk.fetch_from = fetch_pays_from(costs, usual_crossing_per_byte);
+    bulk.judge = costs;
+    return bulk;
+}
+
+std::uint64_t fetch_pays_from(const Costs& costs, double crossing_per_byte) noexcept {
     // By way of the ring each byte is copied twice, and crosses.
     const auto ring_per_byte = std::max(2 * costs.copy_per_byte, crossing_per_byte);
     const auto saved_per_byte = ring_per_byte - costs.fetch_per_byte;
-    if (wanted == "auto" && saved_per_byte <= 0) return bulk;
-    const auto pays_from = wanted == "auto" ? costs.fetch / saved_per_byte : 0;
-    bulk.fetch_from = std::max<std::uint64_t>(static_cast<std::uint64_t>(std::min(pays_from, 1e15)), least_fetch);
-    return bulk;
+    if (saved_per_byte <= 0) return never_fetch;
+    const auto pays_from = static_cast<std::uint64_t>(std::min(costs.fetch / saved_per_byte, 1e15));
+    return std::max(pays_from, least_fetch);
+}
+
+std::optional<std::uint32_t> Crossing::add(base::Nanoseconds took, std::uint32_t bytes) noexcept {
+    last_[count_++ % window] =
+        static_cast<std::uint32_t>(std::clamp<base::Nanoseconds>(took * 1000 / bytes, 1, 1'000'000));
+    if (count_ % window != 0) return std::nullopt;
+    auto sorted = last_;
+    std::ranges::nth_element(sorted, sorted.begin() + window / 2);
+    return sorted[window / 2];
 }
 
 }  // namespace railmux::transports::shm

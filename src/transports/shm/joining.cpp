@@ -208,7 +208,7 @@ void Rail::greeted(Link& link, const Greeting& greeting, std::span<base::FileDes
 
 /// Whether we can fetch large puts from its memory.
 void Rail::try_memory(Link& link, const Greeting& greeting) {
-    if (bulk_.fetch_from == never_fetch) return;
+    if (bulk_.fetch_from == never_fetch && !bulk_.judge) return;
     errno = 0;
     link.readable = link.process.readable(greeting.mark_address, greeting.mark);
     if (link.readable || std::exchange(told_no_fetch_, true)) return;
@@ -223,6 +223,7 @@ void Rail::join_rings(Link& link, std::size_t side) {
     link.theirs = &block.side[1 - side];
     link.writer = RingWriter(block.way[side], *link.theirs, strict);
     link.reader = RingReader(block.way[1 - side], *link.ours, strict);
+    link.fetch_from = bulk_.fetch_from;
     link.ours->can_fetch.store(link.readable ? 1 : 0, std::memory_order_relaxed);
     link.phase = LinkPhase::up;
     --setting_up_;

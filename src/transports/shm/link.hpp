@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/file_descriptor.hpp"
+#include "transports/shm/costs.hpp"
 #include "transports/shm/memory.hpp"
 #include "transports/shm/other_process.hpp"
 #include "transports/shm/ring.hpp"
@@ -111,6 +112,9 @@ struct Link {
     base::Nanoseconds since = 0;  // of a stranger
     bool strict = false;          // as the other side told
     bool readable = false;        // its memory, by us
+    Crossing crossing;            // of what comes in; the other side is told
+    std::uint32_t judged_by = 0;  // the crossing of what goes out, by which
+    std::uint64_t fetch_from = never_fetch;
 
     // What poll has to see to, beside slots that come in.
     bool restless = false;  // any of these:

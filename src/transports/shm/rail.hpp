@@ -105,6 +105,7 @@ private:
     // sending.cpp
     [[nodiscard]] std::size_t write(Link& link, std::span<const Work> works) noexcept;
     [[nodiscard]] bool write_one(Link& link, const Work& work) noexcept;
+    [[nodiscard]] bool fetch_pays(Link& link, std::size_t bytes) const noexcept;
     [[nodiscard]] bool write_small(Link& link, const Work& work, std::size_t bytes) noexcept;
     [[nodiscard]] bool write_fetches(Link& link, const Work& work, std::size_t bytes) noexcept;
     [[nodiscard]] bool write_pieces(Link& link, const Work& work, const Source& source) noexcept;
@@ -124,6 +125,7 @@ private:
     [[nodiscard]] bool take_slot(Link& link, const Head& head, Batch& batch) noexcept;
     [[nodiscard]] bool take_frame(Link& link, const Head& head, Batch& batch) noexcept;
     [[nodiscard]] bool take_piece(Link& link, const Head& head, Batch& batch) noexcept;
+    static void copy_out(Link& link, std::uint32_t bytes, std::byte* to) noexcept;
     [[nodiscard]] bool take_put(Link& link, const Head& head) noexcept;
     [[nodiscard]] bool take_fetch(Link& link, const Head& head) noexcept;
     [[nodiscard]] bool fetch(Link& link, std::span<std::byte> to, std::uint64_t address) noexcept;

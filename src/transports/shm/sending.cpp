@@ -71,9 +71,18 @@ bool Rail::write_one(Link& link, const Work& work) noexcept {
         return write_small(link, work, work.segments[0].size);
     const Source source(work.segments);
     if (work.op == Op::send && source.left() <= body_bytes) return write_small(link, work, source.left());
-    const bool fetch = work.op == Op::put && source.left() >= bulk_.fetch_from &&
-                       link.theirs->can_fetch.load(std::memory_order_relaxed) == 1;
+    const bool fetch = work.op == Op::put && source.left() >= least_fetch && fetch_pays(link, source.left());
     return fetch ? write_fetches(link, work, source.left()) : write_pieces(link, work, source);
+}
+
+/// Whether so many bytes are to be fetched, and can be.
+bool Rail::fetch_pays(Link& link, std::size_t bytes) const noexcept {
+    const auto crossing = link.theirs->crossing.load(std::memory_order_relaxed);
+    if (crossing != link.judged_by && bulk_.judge) {
+        link.judged_by = crossing;
+        link.fetch_from = fetch_pays_from(*bulk_.judge, crossing * 1e-3);
+    }
+    return bytes >= link.fetch_from && link.theirs->can_fetch.load(std::memory_order_relaxed) == 1;
 }
 
 bool Rail::write_small(Link& link, const Work& work, std::size_t bytes) noexcept {

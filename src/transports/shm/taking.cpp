@@ -1,6 +1,7 @@
 // shm::Rail: what a slot of the ring brings. Its bytes are judged after they were copied, because their writer may still
 // change them.
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 
 #include "transports/shm/rail.hpp"
@@ -45,7 +46,7 @@ bool Rail::take_piece(Link& link, const Head& head, Batch& batch) noexcept {
         const auto lines = lines_of(head.size) * cache_line;
         if (staging_bytes - staged_ < lines) return false;
         auto* const to = staging_.get() + staged_;
-        std::memcpy(to, link.reader.data(head.size), head.size);
+        copy_out(link, head.size, to);
         batch.next(EventKind::received, link.id).data = {to, head.size};
         staged_ += lines;
         return true;
@@ -57,12 +58,29 @@ bool Rail::take_piece(Link& link, const Head& head, Batch& batch) noexcept {
         spare_frames_.pop_back();
     }
     if (head.size > max_frame - assembly.size) return broken(link);
-    std::memcpy(assembly.bytes.get() + assembly.size, link.reader.data(head.size), head.size);
+    copy_out(link, head.size, assembly.bytes.get() + assembly.size);
     assembly.size += head.size;
     if (!last) return true;
     batch.next(EventKind::received, link.id).data = {assembly.bytes.get(), assembly.size};
     lent_frames_.push_back(std::move(assembly.bytes));
     return true;
+}
+
+/// Of a piece of a frame: they go to memory that is in a cache, so what makes a difference is the ring.
+void Rail::copy_out(Link& link, std::uint32_t bytes, std::byte* to) noexcept {
+    const auto* const from = link.reader.data(bytes);
+    if (bytes != most_piece || !link.crossing.due()) {
+        std::memcpy(to, from, bytes);
+        return;
+    }
+    to[0] = from[0];  // a page that was never used before is not what is to be timed
+    to[bytes - 1] = from[bytes - 1];
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    const auto begun = base::now_ns();
+    std::memcpy(to, from, bytes);
+    if (const auto crossing = link.crossing.add(base::now_ns() - begun, bytes)) {
+        link.ours->crossing.store(*crossing, std::memory_order_relaxed);
+    }
 }
 
 // --- Puts ------------------------------------------------------------------------------------------------------------
