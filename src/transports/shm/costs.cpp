@@ -66,8 +66,8 @@ std::optional<std::uint32_t> Crossing::add(base::Nanoseconds took, std::uint32_t
         static_cast<std::uint32_t>(std::clamp<base::Nanoseconds>(took * 1000 / bytes, 1, 1'000'000));
     if (count_ % window != 0) return std::nullopt;
     auto sorted = last_;
-    std::ranges::nth_element(sorted, sorted.begin() + window / 2);
-    return sorted[window / 2];
+    std::ranges::nth_element(sorted, sorted.begin() + window / 4);
+    return sorted[window / 4];
 }
 
 }  // namespace railmux::transports::shm

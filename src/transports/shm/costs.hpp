@@ -45,12 +45,13 @@ struct Bulk {
 /// The least put that is cheaper fetched, where a byte takes so long to come out of the ring.
 [[nodiscard]] std::uint64_t fetch_pays_from(const Costs& costs, double crossing_per_byte) noexcept;
 
-/// How long a piece takes to come out of a ring: the median of several, because some are held up.
+/// How long a piece takes to come out of a ring: the lower quartile of several. Most of what disturbs only adds, and the fetch
+/// that it is compared to is the fastest of several.
 class Crossing {
 public:
     /// Whether the next piece is to be timed: the first ones, then few, as two looks at the clock cost a tenth of a piece.
     [[nodiscard]] bool due() noexcept { return ++pieces_ <= window || pieces_ % period == 0; }
-    /// ps for each byte, when there is a new median.
+    /// ps for each byte, when there is a new quartile.
     [[nodiscard]] std::optional<std::uint32_t> add(base::Nanoseconds took, std::uint32_t bytes) noexcept;
 
 private:
