@@ -43,7 +43,8 @@ kill -STOP "${processes[@]}"
 kill -KILL "${processes[@]}"
 wait $job || true
 [ "$(find /dev/shm -name 'railmux-1-*' | wc -l)" = 2 ] || fail "somebody took away a table although all were killed"
-in_use() { [ -e "$1" ] && ! flock --nonblock "$1" true; }
+# By a descriptor: given a name, flock would make a file that others may read where the table has just been taken away.
+in_use() { { ! flock --nonblock 9; } 2>/dev/null 9<"$1"; }
 for table in /dev/shm/*; do
     until_true "nobody has it any more" flock --nonblock "$table" true
 done
