@@ -84,34 +84,49 @@ std::vector<std::uint64_t> large_grid(std::uint64_t from, std::uint64_t to) {
     return sizes;
 }
 
+namespace {
+
+void add_large(std::vector<Step>& steps, std::uint64_t size, std::uint32_t round, std::uint32_t n) {
+    constexpr std::uint64_t train_bytes = 1 << 20;
+    if (round % 3 != 0) return;
+    const auto messages = std::clamp<std::uint64_t>(train_bytes / size, 2, n);
+    steps.push_back({StepKind::single, size, 1});
+    steps.push_back({StepKind::train, size, static_cast<std::uint32_t>(messages)});
+    steps.push_back({StepKind::delayed, size, 2});
+    if (round % 2 == 1) steps.push_back({StepKind::late, size, 1});
+}
+
+void add_singles(std::vector<Step>& steps, std::uint64_t size, bool often) {
+    const int singles = size == 1 ? 10 : often ? 4 : 1;
+    for (int i = 0; i < singles; ++i) steps.push_back({StepKind::single, size, 1});
+}
+
+void add_trains(std::vector<Step>& steps, std::uint64_t size, bool often, std::uint32_t round, std::uint32_t n) {
+    const int trains = size == 1 ? 4 : often ? 2 : 1;
+    for (int i = 0; i < trains; ++i) {
+        if (often || round % 2 == 0) steps.push_back({StepKind::train, size, n});
+        if (often || round % 2 == 1) steps.push_back({StepKind::delayed, size, n});
+    }
+    if (round % 4 == 1) steps.push_back({StepKind::late, size, 1});
+}
+
+}  // namespace
+
 std::vector<Step> full_rounds(std::span<const std::uint64_t> sizes, std::uint64_t usual, std::uint32_t rounds,
                               std::uint32_t n) {
     std::vector<Step> steps;
-    const auto add_large = [&](std::uint64_t size, std::uint32_t round) {
-        constexpr std::uint64_t train_bytes = 1 << 20;
-        if (round % 3 != 0) return;
-        steps.push_back({StepKind::single, size, 1});
-        steps.push_back(
-            {StepKind::train, size, static_cast<std::uint32_t>(std::clamp<std::uint64_t>(train_bytes / size, 2, n))});
-        steps.push_back({StepKind::delayed, size, 2});
-        if (round % 2 == 1) steps.push_back({StepKind::late, size, 1});
-    };
+    const auto often = [&](std::uint64_t size) { return size <= usual / 4; };
+    const auto usual_sizes =
+        sizes.first(static_cast<std::size_t>(std::ranges::upper_bound(sizes, usual) - sizes.begin()));
     for (std::uint32_t round = 0; round < rounds; ++round) {
-        for (const auto size : sizes) {
-            if (size > usual) {
-                add_large(size, round);
-                continue;
-            }
-            const bool often = size <= usual / 4;
-            const int singles = size == 1 ? 10 : often ? 4 : 1;
-            const int trains = size == 1 ? 4 : often ? 2 : 1;
-            for (int i = 0; i < singles; ++i) steps.push_back({StepKind::single, size, 1});
-            for (int i = 0; i < trains; ++i) {
-                if (often || round % 2 == 0) steps.push_back({StepKind::train, size, n});
-                if (often || round % 2 == 1) steps.push_back({StepKind::delayed, size, n});
-            }
-            if (round % 4 == 1) steps.push_back({StepKind::late, size, 1});
+        for (const auto size : usual_sizes) {
+            add_singles(steps, size, often(size));
+            if (round == 0) add_trains(steps, size, often(size), round, n);  // they show how long to rest
         }
+        for (const auto size : usual_sizes) {
+            if (round > 0) add_trains(steps, size, often(size), round, n);
+        }
+        for (const auto size : sizes.subspan(usual_sizes.size())) add_large(steps, size, round, n);
     }
     return steps;
 }

@@ -51,7 +51,8 @@ struct QuickLimits {
 [[nodiscard]] std::vector<std::uint64_t> large_grid(std::uint64_t from, std::uint64_t to);
 /// All sizes, `rounds` times over: what disturbs the machine for a moment meets all sizes a little, none much. Sizes in
 /// the lowest quarter of those up to `usual`, which cost little and decide L, o and g, come three or four times as often, and
-/// one byte, whose round trip is L, still more often. Those beyond `usual` come in every third round, in short trains.
+/// one byte, whose round trip is L, still more often. Single messages come before the trains of a round, but for the first:
+/// after those they find less of what they need in caches. Those beyond `usual` come in every third round, in short trains.
 [[nodiscard]] std::vector<Step> full_rounds(std::span<const std::uint64_t> sizes, std::uint64_t usual,
                                             std::uint32_t rounds, std::uint32_t n);
 
