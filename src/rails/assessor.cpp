@@ -18,8 +18,6 @@ constexpr base::Nanoseconds reply_limit = base::second;
 // After a probe message, or when a link has just been accepted, more are expected: from then on times are taken. A large one
 // may take much longer.
 constexpr base::Nanoseconds mirror_alert = 5 * base::millisecond;
-// Bytes of answers waiting on a link beyond which a probe is not answered: four of the largest.
-constexpr std::uint64_t most_answers = 4 * FramePool::largest;
 
 }  // namespace
 
@@ -246,8 +244,7 @@ bool Assessor::on_probe(Link& link, std::span<const std::byte> body, const Look&
     auto& mirror = link.assessed->mirror;
     if (!mirror.arrived(*request, {look.at, look.blind, look.receive_cpu})) return true;
     if (request->put > 0 && (link.probe_puts == nullptr || request->put > link.probe_puts->bytes_there())) return false;
-    // Who asks without taking the answers gets no more of them: they would pile up here.
-    if (link.queued_answers > most_answers) return true;
+    if (link.asks_too_much()) return true;
     Frame* answer = message(link, FrameType::probe_reply, std::array<std::byte, ProbeReply::size>{},
                             request->bytes + request->put, request->put > 0);
     const auto head = model::encode(mirror.reply(options_.clock()));  // as late as can be

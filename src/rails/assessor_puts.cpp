@@ -71,7 +71,7 @@ void Assessor::end_puts(Link& link) {
 bool Assessor::on_memory(Link& link, std::span<const std::byte> body) {
     const auto there = model::parse_memory(body);
     if (!there) return false;
-    if (link.assessed == nullptr) return true;
+    if (link.assessed == nullptr || link.asks_too_much()) return true;
     auto& puts = link.probe_puts;
     if (there->bytes > 0) {
         const bool told = puts != nullptr && !puts->ending();

@@ -156,9 +156,7 @@ void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
         auto& candidate = talk.candidates[i];
         const auto& pace = paces_[candidate.rail];
-        candidate.cost = talk.costs[i];
-        candidate.backlog = pace.backlog() + node_.others(candidate.rail).backlog;
-        candidate.silent = pace.silent(looked_);
+        sched::look_at(candidate, talk.costs[i], pace, node_, looked_);
         const Link& link = links_.at(talk.links[i]);
         candidate.recent = talk.follows && link.slot == talk.last_link;
         pace.correct(candidate.cost, now, busy_.time());

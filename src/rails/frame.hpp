@@ -53,6 +53,11 @@ enum class FrameType : std::uint8_t {
     results = 38,
 };
 
+/// Frames without a number that the other side has asked for: nothing but their queue bounds how many wait.
+[[nodiscard]] constexpr bool is_answer(FrameType type) noexcept {
+    return type == FrameType::probe_reply || type == FrameType::probe_memory || type == FrameType::settled;
+}
+
 namespace frame_flag {
 inline constexpr std::uint8_t ordered = 1;  // delivered in `order`
 inline constexpr std::uint8_t ack_now = 2;  // the sender waits for this acknowledgement

@@ -64,11 +64,15 @@ struct Link {
 
     FrameQueue outbox;                 // not yet taken by the transport
     std::uint64_t queued_bytes = 0;    // in the outbox, or taken and not done
-    std::uint64_t queued_answers = 0;  // ... of them answers to probes
+    std::uint64_t queued_answers = 0;  // ... of them answers (is_answer), without what they put
     std::uint32_t quiet_max = 0;       // of its rail: frames up to that are over when it has taken them
     std::uint32_t bulk = 0;            // frames with a put among those
     std::uint32_t gets = 0;            // in the outbox, or taken and not done
     std::uint64_t unacked_bytes = 0;   // handed to it and not acknowledged
+
+    /// Who asks without taking the answers gets no more of them: they would pile up here.
+    [[nodiscard]] bool asks_too_much() const noexcept { return queued_answers > most_answers; }
+    static constexpr std::uint64_t most_answers = 256 << 10;  // some of the largest
 
     sched::Echo echo;
     base::Nanoseconds said_at = 0;  // when the process at the other end last said something over it

@@ -132,7 +132,7 @@ void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
         return;
     }
     link.queued_bytes += frame->wire_bytes();
-    if (frame->type == FrameType::probe_reply) link.queued_answers += frame->wire_bytes();
+    if (is_answer(frame->type)) link.queued_answers += frame->bytes;
     if (frame->piece_count > 0) {
         frame->for_rail(link.rail);
         ++link.bulk;
@@ -265,7 +265,7 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
 /// The rail no longer needs the frame.
 void RailManager::sent_off(Link& link, Frame& frame) {
     link.queued_bytes -= frame.wire_bytes();
-    if (frame.type == FrameType::probe_reply) link.queued_answers -= frame.wire_bytes();
+    if (is_answer(frame.type)) link.queued_answers -= frame.bytes;
     if (frame.type < FrameType::eager && frame.piece_count > 0) Assessor::put_done(link);
     if (frame.type == FrameType::closing && link.state == LinkState::live) late_links_.push_back(link.slot);
     release_if_free(link.peer, frame);

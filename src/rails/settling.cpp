@@ -94,7 +94,8 @@ void RailManager::ask_to_settle(Conversation& talk, base::Nanoseconds now) {
 bool RailManager::on_settle(const Link& link, std::span<const std::byte> body, base::Nanoseconds now) {
     const auto count = body.size() / nonce_size;
     if (count == 0 || count > settle_most || body.size() % nonce_size != 0) return false;
-    static_cast<void>(catch_up());  // links are about to change
+    if (link.asks_too_much()) return false;  // it asks again over another link, if it means it
+    static_cast<void>(catch_up());           // links are about to change
     const auto peer = link.peer;
     const auto by = link.nonce;
     std::vector<std::uint64_t> over;
@@ -185,10 +186,12 @@ bool RailManager::on_settled(const Link& link, const FrameHeader& header, std::s
     const bool credit = take_credit(*known.talk, header);
     if (!take_acks(link, acks, rest.subspan(count_size), credit, now)) return false;
     auto& settling = known.talk->settling;
+    const bool not_all_asked = settling.size() > settle_most;
     bool asked = false;
     for (std::uint32_t i = 0; i < count; ++i) {
         asked = std::erase(settling, base::load<std::uint64_t>(nonces.data() + i * nonce_size)) > 0 || asked;
     }
+    if (asked && not_all_asked) ask_to_settle(*known.talk, now);
     if (!asked || !settling.empty()) return true;  // parked frames do not tell for which of the links
     static_cast<void>(catch_up());
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {

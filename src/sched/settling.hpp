@@ -1,4 +1,5 @@
-// What acknowledgements that came in together say of the rails, for a process and for the simulated one (world.hpp).
+// What acknowledgements that came in together say of the rails, and what a policy is to know of them then: for a process and
+// for the simulated one (world.hpp).
 //
 // Threads: one thread at a time per object.
 // Lifetime: a value.
@@ -10,6 +11,7 @@
 #include "base/clock.hpp"
 #include "sched/node_load.hpp"
 #include "sched/pace.hpp"
+#include "sched/policy.hpp"
 
 namespace railmux::sched {
 
@@ -42,6 +44,14 @@ inline void settle(std::span<Pace> paces, NodeLoad& node, BusyClock& busy, base:
         pace.settle(now, busy.time(), node.others(rail), unseen);
         node.left(rail, pace.backlog(), now);
     }
+}
+
+/// What is to be known of a candidate whose link costs so much, but for what traffic has shown since (Pace::correct).
+inline void look_at(Candidate& candidate, const Cost& cost, const Pace& pace, const NodeLoad& node,
+                    base::Nanoseconds looked) noexcept {
+    candidate.cost = cost;
+    candidate.backlog = pace.backlog() + node.others(candidate.rail).backlog;
+    candidate.silent = pace.silent(looked);
 }
 
 }  // namespace railmux::sched

@@ -170,9 +170,7 @@ void World::refresh(Peer& peer) {
     for (std::size_t i = 0; i < peer.candidates.size(); ++i) {
         auto& candidate = peer.candidates[i];
         const auto& pace = paces_[candidate.rail];
-        candidate.cost = peer.costs[i];
-        candidate.backlog = pace.backlog() + node_.others(candidate.rail).backlog;
-        candidate.silent = pace.silent(now_);
+        look_at(candidate, peer.costs[i], pace, node_, now_);
         if (learns_) pace.correct(candidate.cost, now_, busy_.time());
         const auto arrived = node_.take_arrivals(candidate.rail);
         if (arrived > 0) policy_.charge(candidate, arrived, now_);

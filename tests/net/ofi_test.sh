@@ -42,8 +42,8 @@ for progress in hybrid block; do
         timeout 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 --iterations 100000 --json \
         --set log=debug >"$work/result" 2>"$work/err" &
     job=$!
-    until_true "a link" grep -q 'link .* up$' "$work/err"
-    sleep 0.2
+    both_linked() { [ "$(grep -c 'link .* up$' "$work/err")" -ge 2 ]; }
+    until_true "a link" both_linked
     touch "$work/fails"
     both_said() { [ "$(grep -c "rail ofi:troubled:lo $1" "$work/err")" -ge 2 ]; }
     until_true "both notice it" both_said 'down: its completion queue failed: Input/output error'
