@@ -38,6 +38,7 @@ done
 
 for progress in hybrid block; do
     echo "a provider that fails while it is used is opened anew, and its rail used again ($progress)"
+    : >"$work/err"  # the job opens it some time; until then it says what the job before has said
     RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=failing TROUBLED_FILE=$work/fails RAILMUX_PROGRESS=$progress \
         timeout 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 --iterations 100000 --json \
         --set log=debug >"$work/result" 2>"$work/err" &
