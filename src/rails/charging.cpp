@@ -93,7 +93,7 @@ void RailManager::uncharge(Frame& frame) noexcept {
 }
 
 void RailManager::settle(base::Nanoseconds now) noexcept {
-    if (std::exchange(released_, false)) sched::settle(paces_, node_, busy_, now, now - quiet_);
+    if (released_ != 0) sched::settle(paces_, std::exchange(released_, 0), node_, busy_, now, now - quiet_);
 }
 
 /// What the acknowledgement of `frame` says: a small one shows the latency of its link, large ones the rate of the rail.

@@ -234,7 +234,8 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (sack.size() > Session::max_sack_bytes) return false;
     bool moved = credit;
     const auto release = [&](Frame& frame) {
-        moved = released_ = true;
+        moved = true;
+        released_ |= std::uint64_t{1} << frame.rail;
         if (std::exchange(frame.charged, false)) {
             learn_from(link, header, frame, now);
         } else if (frame.link != no_link) {

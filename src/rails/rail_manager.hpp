@@ -465,7 +465,8 @@ private:
     base::Nanoseconds round_begun_ = 0;  // of polls of all rails
     base::Nanoseconds looked_ = 0;       // what had arrived by then, on whatever rail, is known
     base::Nanoseconds quiet_ = 0;        // then nothing was waiting for us on any rail
-    bool released_ = false;              // something was acknowledged since the last settle()
+    std::uint64_t released_ = 0;         // rails, as bits, where something was acknowledged since the last settle()
+    static_assert(max_rails <= 64);
     sched::BusyClock busy_;
     base::Nanoseconds now_ = 0;  // as last told
     model::Watch watch_;

@@ -5,6 +5,7 @@
 // Lifetime: a value.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 
@@ -33,12 +34,13 @@ private:
 };
 
 /// Once for all that came in together, which has been counted as delivered: how it was spread over several acknowledgements
-/// says nothing. `unseen`: for so long it may have been known already, had anybody looked.
-inline void settle(std::span<Pace> paces, NodeLoad& node, BusyClock& busy, base::Nanoseconds now,
+/// says nothing. `rails`: where it was, bit by bit. `unseen`: for so long it may have been known already, had anybody looked.
+inline void settle(std::span<Pace> paces, std::uint64_t rails, NodeLoad& node, BusyClock& busy, base::Nanoseconds now,
                    base::Nanoseconds unseen = 0) noexcept {
     busy.acknowledged(now);
     node.look(now);
-    for (std::uint32_t rail = 0; rail < paces.size(); ++rail) {
+    for (; rails != 0; rails &= rails - 1) {
+        const auto rail = static_cast<std::uint32_t>(std::countr_zero(rails));
         auto& pace = paces[rail];
         if (!pace.unsettled()) continue;
         pace.settle(now, busy.time(), node.others(rail), unseen);

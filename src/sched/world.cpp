@@ -1,6 +1,7 @@
 #include "sched/world.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace railmux::sched {
@@ -23,7 +24,9 @@ World::World(Policy& policy, std::span<Wire> rails)
       answers_(rails.begin(), rails.end()),
       paces_(rails.size()),
       node_(rails.size()),
-      claims_(rails.size(), 0) {}
+      claims_(rails.size(), 0) {
+    assert(rails.size() <= 64);  // acknowledged_
+}
 
 World::World(Policy& policy, std::span<Wire> rails, const std::vector<std::vector<std::uint32_t>>& reach)
     : World(policy, rails) {
@@ -157,13 +160,15 @@ void World::hand_over(std::size_t number, std::size_t place, std::uint64_t bytes
 void World::acknowledged(const Ack& ack) {
     auto& peer = peers_[ack.peer];
     peer.unacked[ack.place] -= ack.bytes;
-    paces_[peer.candidates[ack.place].rail].delivered(ack.bytes);
+    const auto rail = peer.candidates[ack.place].rail;
+    paces_[rail].delivered(ack.bytes);
+    acknowledged_ |= std::uint64_t{1} << rail;
     left_[ack.message] -= ack.bytes;
     if (left_[ack.message] == 0) --under_way_;
 }
 
 /// Everything that was acknowledged at this moment is known.
-void World::settle() { sched::settle(paces_, node_, busy_, now_); }
+void World::settle() { sched::settle(paces_, std::exchange(acknowledged_, 0), node_, busy_, now_); }
 
 void World::refresh(Peer& peer) {
     node_.look(now_);

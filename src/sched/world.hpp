@@ -129,6 +129,7 @@ private:
     std::size_t next_fed_ = 0;
     base::Nanoseconds now_ = 0;
     BusyClock busy_;
+    std::uint64_t acknowledged_ = 0;  // the rails where something was since the last settle()
     bool learns_ = false;
 };
 
