@@ -101,13 +101,16 @@ void small(Pair& pair, std::size_t count) {
     round_trips(pair, count, false, false);
     const auto after = device::counts();
     const auto allocations = allocated - allocated_before;
-    const auto each = [&](std::uint64_t number) { return static_cast<double>(number) / static_cast<double>(2 * count); };
-    fmt::print("messages {}: work requests {:.3f} each (frames {:.3f}, acknowledgements {:.3f}, credits {:.3f}), calls {:.3f}, "
-               "receives posted {:.3f}, allocations {}\n",
-               2 * count, each(after.requests() - before.requests()), each(after.frames() - before.frames()),
-               each(after.of(rails::FrameType::ack) - before.of(rails::FrameType::ack)),
-               each(after.credits - before.credits), each(after.calls - before.calls),
-               each(after.receives - before.receives), allocations);
+    const auto each = [&](std::uint64_t number) {
+        return static_cast<double>(number) / static_cast<double>(2 * count);
+    };
+    fmt::print(
+        "messages {}: work requests {:.3f} each (frames {:.3f}, acknowledgements {:.3f}, credits {:.3f}), calls "
+        "{:.3f}, "
+        "receives posted {:.3f}, allocations {}\n",
+        2 * count, each(after.requests() - before.requests()), each(after.frames() - before.frames()),
+        each(after.of(rails::FrameType::ack) - before.of(rails::FrameType::ack)), each(after.credits - before.credits),
+        each(after.calls - before.calls), each(after.receives - before.receives), allocations);
     if (RUNNING_ON_VALGRIND == 0) return;
     round_trips(pair, count, true, false);
     CALLGRIND_DUMP_STATS_AT("send");
@@ -123,7 +126,7 @@ struct Variant {
     bool two_queues = false;
     std::unique_ptr<Pair> pair{};
     std::vector<device::Counts> counted{};  // of each message
-    std::vector<double> times{};  // ns, until both sides' requests are over
+    std::vector<double> times{};            // ns, until both sides' requests are over
 };
 
 void large(Variant& variant, std::span<std::byte> from, std::span<std::byte> to) {

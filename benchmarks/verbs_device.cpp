@@ -38,7 +38,8 @@ void count(const ibv_send_wr& request) noexcept {
     } else if ((ntohl(request.imm_data) & credit_only) != 0) {
         ++counted.credits;
     } else if (request.num_sge > 0) {
-        ++counted.sends[*reinterpret_cast<const std::uint8_t*>(request.sg_list[0].addr)];  // a frame begins with its type
+        ++counted
+              .sends[*reinterpret_cast<const std::uint8_t*>(request.sg_list[0].addr)];  // a frame begins with its type
     }
 }
 
@@ -143,7 +144,8 @@ extern "C" int rdma_create_qp(rdma_cm_id* id, ibv_pd* domain, ibv_qp_init_attr* 
     static const auto create = device::behind<decltype(&rdma_create_qp)>("rdma_create_qp");
     if (device::two_queues && wanted->recv_cq == wanted->send_cq) {
         auto& queue = device::receiving[wanted->recv_cq];
-        if (queue == nullptr) queue = ibv_create_cq(wanted->recv_cq->context, wanted->recv_cq->cqe, nullptr, nullptr, 0);
+        if (queue == nullptr)
+            queue = ibv_create_cq(wanted->recv_cq->context, wanted->recv_cq->cqe, nullptr, nullptr, 0);
         if (queue == nullptr) return -1;
         wanted->recv_cq = queue;
     }

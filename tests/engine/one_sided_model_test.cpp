@@ -78,8 +78,7 @@ struct Job {
     Job() {
         Config config;
         config.set("tcp.interfaces", "127.0.1.1,127.0.1.2").set("progress", "hybrid").set("policy", "round_robin");
-        const char* const rails = std::getenv("RAILMUX_TEST_RAILS");
-        config.set("rails", rails == nullptr ? "self,tcp:*" : rails);
+        config.set("rails", test::rails_for_tests("self,tcp:*"));
         for (auto& process : processes) process.context.emplace(config);
         for (auto& process : processes) {
             auto& memory = process.memory;
