@@ -71,6 +71,9 @@ public:
     [[nodiscard]] std::span<std::byte> memory() const;
     /// Puts with `notify` whose bytes are all in place, from whomever, ever. Context::inotified waits for more.
     [[nodiscard]] std::uint64_t notified() const;
+    /// Where most of the memory lies, on hosts that have it in several nodes (NUMA); -1 where the kernel does not tell, or no
+    /// page is there yet. Best is the node of the rails that reach it (RailInfo::numa_node). Asks the kernel each time.
+    [[nodiscard]] int numa_node() const;
 
 private:
     friend class Context;

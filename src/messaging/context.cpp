@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/numa.hpp"
 #include "messaging/engine.hpp"
 
 namespace railmux {
@@ -173,6 +174,7 @@ MemoryRegion::~MemoryRegion() {
 
 RemoteKey MemoryRegion::key() const { return engine_->region_key(slot_); }
 std::span<std::byte> MemoryRegion::memory() const { return engine_->region_memory(slot_); }
+int MemoryRegion::numa_node() const { return base::node_of(memory()); }
 std::uint64_t MemoryRegion::notified() const { return engine_->region_notified(slot_); }
 
 RemoteKey RemoteKey::from(std::span<const std::byte> bytes) {

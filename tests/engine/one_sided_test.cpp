@@ -3,6 +3,7 @@
 #include <array>
 #include <limits>
 
+#include "base/numa.hpp"
 #include "engine/one_sided_world.hpp"
 
 using namespace railmux;
@@ -16,6 +17,13 @@ namespace {
 constexpr std::array<std::size_t, 8> access_sizes = {0, 1, 8, 4096, 16384, 16385, 300'000, 3'000'000};
 
 }  // namespace
+
+TEST_CASE("one-sided: a region tells on which node it lies", "[engine]") {
+    OneSidedWorld world(true);
+    auto memory = pattern(100'000);
+    const auto region = world.target.register_memory(memory);
+    CHECK(region.numa_node() == base::node_of(memory));
+}
 
 TEST_CASE("one-sided: puts and gets of all sizes", "[engine]") {
     OneSidedWorld world(GENERATE(false, true));

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -17,10 +18,17 @@
 
 namespace railmux::test {
 
+/// Rails that tests are to use instead of `usual`: RAILMUX_TEST_RAILS, for the machines of tests/vm.
+inline std::string rails_for_tests(const char* usual) {
+    const char* const wanted = std::getenv("RAILMUX_TEST_RAILS");
+    return wanted == nullptr ? usual : wanted;
+}
+
 /// Two rails over loopback, which behave like two networks: frames on them overtake each other.
 inline Config two_rails() {
     Config config;
-    config.set("tcp.interfaces", "127.0.1.1,127.0.1.2").set("rails", "tcp:*").set("policy", "round_robin");
+    config.set("tcp.interfaces", "127.0.1.1,127.0.1.2").set("rails", rails_for_tests("tcp:*"));
+    config.set("policy", "round_robin");
     config.set("progress", "poll").set("close.timeout", "500ms");
     return config;
 }

@@ -152,13 +152,14 @@ bool Rail::make_queue(Link& link) {
 
 /// For the completions and frames of one more link.
 int Rail::make_room() {
-    const auto completions = (queues_ + 1) * (send_queue_depth + receives_per_link);
+    const auto completions = (queues_ + 1) * (send_queue_depth + receives_per_link) + receives_in_reserve;
     if (completions > static_cast<std::uint32_t>(completions_->cqe)) {
         if (const int code = ibv_resize_cq(completions_.get(), static_cast<int>(2 * completions)); code != 0)
             return code;
     }
-    const auto buffers = (queues_ + 1) * receives_per_link;
-    return buffers > receive_slabs_.total() ? receive_slabs_.grow(domain_.get(), receives_per_link) : 0;
+    const auto buffers = (queues_ + 1) * receives_per_link + receives_in_reserve;
+    const auto there = receive_slabs_.total();
+    return buffers > there ? receive_slabs_.grow(domain_.get(), buffers - there) : 0;
 }
 
 // --- The connection manager ------------------------------------------------------------------------------------------

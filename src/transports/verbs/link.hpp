@@ -37,6 +37,9 @@ inline constexpr std::uint32_t link_credits = 32;
 inline constexpr std::uint32_t credits_returned_at = link_credits / 2;
 inline constexpr std::uint32_t credit_messages = 2;
 inline constexpr std::uint32_t receives_per_link = link_credits + credit_messages;
+// Buffers beyond those, for all links together: so many may be used up before the receive queue is filled again with one call,
+// which takes a lock and tells the device, whatever it brings.
+inline constexpr std::uint32_t receives_in_reserve = 32;
 
 inline constexpr std::uint32_t tx_depth = 64;  // works of a link
 inline constexpr std::uint32_t data_requests =

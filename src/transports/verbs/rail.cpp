@@ -33,12 +33,13 @@ ibv_device_attr limits_of(ibv_context* device, const std::string& where) {
 
 /// For how many links the device lets one receive queue hold buffers.
 std::uint32_t links_possible(const ibv_device_attr& limits) {
-    return std::min(most_links, static_cast<std::uint32_t>(limits.max_srq_wr) / receives_per_link);
+    const auto buffers = static_cast<std::uint32_t>(std::max(limits.max_srq_wr, 0));
+    return std::min(most_links, (buffers - std::min(buffers, receives_in_reserve)) / receives_per_link);
 }
 
 SharedReceiveQueue make_receives(ibv_pd* domain, const std::string& where, std::uint32_t links) {
     ibv_srq_init_attr wanted{};
-    wanted.attr.max_wr = links * receives_per_link;
+    wanted.attr.max_wr = links * receives_per_link + receives_in_reserve;
     wanted.attr.max_sge = 1;
     SharedReceiveQueue made(ibv_create_srq(domain, &wanted));
     if (!made) throw failure(where, "no shared receive queue", errno);
@@ -53,9 +54,9 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       device_(open_device(port.device)),
       channel_(rdma_create_event_channel()),
-      send_slabs_(frame_bytes),
-      bulk_slabs_(bulk_bytes),
-      receive_slabs_(frame_bytes) {
+      send_slabs_(frame_bytes, port.numa_node),
+      bulk_slabs_(bulk_bytes, port.numa_node),
+      receive_slabs_(frame_bytes, port.numa_node) {
     traits_ = {.name = "verbs:" + port.name(),
                .identity = fmt::format("{} {}/{}", port.kind, port.address.text(), port.address.prefix),
                .max_frame = frame_bytes,
@@ -193,6 +194,7 @@ void Rail::finish(Link& link) {
     while (link.first != link.next) complete(link, link.request(link.first++), WorkStatus::link_lost);
     if (had_queue) {
         by_queue_.erase(link.queue);
+        recent_ = {};
         --queues_;
     }
     link.phase = Phase::free;

@@ -127,6 +127,7 @@ private:
     void look() noexcept;
     void take_completions(Batch& batch) noexcept;
     [[nodiscard]] bool more_completions() noexcept;
+    [[nodiscard]] Link* link_of(std::uint32_t queue) noexcept;
     [[nodiscard]] bool take_receive(const ibv_wc& completion, Batch& batch) noexcept;
     void take_send(const ibv_wc& completion) noexcept;
     void complete(Link& link, Request& request, WorkStatus status) noexcept;
@@ -164,6 +165,11 @@ private:
     LinkTable<Link> links_;
     std::vector<CmId> let_go_;  // that could not be ended yet
     std::unordered_map<std::uint32_t, LinkId> by_queue_;
+    struct Recent {
+        std::uint32_t queue = 0;
+        Link* link = nullptr;
+    };
+    Recent recent_;                 // of by_queue_, looked up last
     std::vector<LinkId> granting_;  // links that owe credits
 
     EventQueue events_;

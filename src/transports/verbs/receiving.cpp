@@ -57,10 +57,14 @@ int Rail::arm() noexcept {
 
 /// What is queued goes first: a frame comes after the link_up of its link.
 void Rail::take_completions(Batch& batch) noexcept {
+    bool all_found = false;
     while (true) {
         if (!events_.empty()) events_.hand_out(batch, links_);
         if (batch.full() || !events_.empty()) return;
-        if (found_at_ == found_end_ && !more_completions()) return;
+        if (found_at_ == found_end_) {
+            if (all_found || !more_completions()) return;
+            all_found = found_end_ < found_.size();  // the queue was empty behind these
+        }
         const auto& completion = found_[found_at_];
         if ((completion.wr_id & receive_tag) == 0) {
             take_send(completion);
@@ -81,8 +85,7 @@ bool Rail::more_completions() noexcept {
 /// False when its link came up with it, which is to be reported before.
 bool Rail::take_receive(const ibv_wc& completion, Batch& batch) noexcept {
     const auto slab = static_cast<std::uint32_t>(completion.wr_id);
-    const auto entry = by_queue_.find(completion.qp_num);
-    Link* link = entry == by_queue_.end() ? nullptr : links_.find(entry->second);
+    Link* link = link_of(completion.qp_num);
     if (link != nullptr && link->phase == Phase::accepting) {
         established(*link, {});
         return false;
@@ -120,6 +123,16 @@ bool Rail::take_receive(const ibv_wc& completion, Batch& batch) noexcept {
     return true;
 }
 
+/// Messages come in bursts from one link, and the table of all takes a division.
+Link* Rail::link_of(std::uint32_t queue) noexcept {
+    if (recent_.link == nullptr || recent_.queue != queue) {
+        const auto entry = by_queue_.find(queue);
+        if (entry == by_queue_.end()) return nullptr;
+        recent_ = {queue, &links_[entry->second.index]};  // until its queue is no more
+    }
+    return recent_.link;
+}
+
 void Rail::take_send(const ibv_wc& completion) noexcept {
     const auto index = static_cast<std::uint32_t>(completion.wr_id >> 32);
     const auto number = static_cast<std::uint32_t>(completion.wr_id);
@@ -155,23 +168,36 @@ void Rail::complete(Link& link, Request& request, WorkStatus status) noexcept {
     events_.done(link.id, request.cookie, denied ? WorkStatus::access_denied : status);
 }
 
-/// As many as all links may need; those that a link leaves behind are used up by the others.
+/// Fills the receive queue, once there are no more buffers in it than all links may need; those that a link leaves behind are
+/// used up by the others.
 void Rail::post_receives() noexcept {
-    while (posted_ < queues_ * receives_per_link && receive_slabs_.free() > 0) {
-        const auto slab = receive_slabs_.take();
-        ibv_sge place{reinterpret_cast<std::uint64_t>(receive_slabs_[slab].data), frame_bytes,
-                      receive_slabs_[slab].key};
-        ibv_recv_wr request{};
-        request.wr_id = receive_tag | slab;
-        request.sg_list = &place;
-        request.num_sge = 1;
-        ibv_recv_wr* refused = nullptr;
-        if (const int code = ibv_post_srq_recv(receives_.get(), &request, &refused); code != 0) {
-            receive_slabs_.give(slab);
-            rail_gone(in_words(failure(traits_.name, "the device takes no receive", code)));
-            return;
+    const auto low_water = queues_ * receives_per_link;
+    if (posted_ >= low_water) return;
+    while (posted_ < low_water + receives_in_reserve && receive_slabs_.free() > 0) {
+        std::array<ibv_recv_wr, receives_in_reserve> requests{};
+        std::array<ibv_sge, receives_in_reserve> places;
+        const auto wanted = std::min<std::size_t>(
+            {low_water + receives_in_reserve - posted_, receive_slabs_.free(), receives_in_reserve});
+        for (std::size_t i = 0; i < wanted; ++i) {
+            const auto slab = receive_slabs_.take();
+            places[i] = {reinterpret_cast<std::uint64_t>(receive_slabs_[slab].data), frame_bytes,
+                         receive_slabs_[slab].key};
+            requests[i].wr_id = receive_tag | slab;
+            requests[i].sg_list = &places[i];
+            requests[i].num_sge = 1;
+            if (i > 0) requests[i - 1].next = &requests[i];
         }
-        ++posted_;
+        ibv_recv_wr* refused = nullptr;
+        const int code = ibv_post_srq_recv(receives_.get(), requests.data(), &refused);
+        if (code == 0) {
+            posted_ += static_cast<std::uint32_t>(wanted);
+            continue;
+        }
+        // The device keeps those before, for as long as the queue lives.
+        for (; refused != nullptr; refused = refused->next) {
+            receive_slabs_.give(static_cast<std::uint32_t>(refused->wr_id));
+        }
+        return rail_gone(in_words(failure(traits_.name, "the device takes no receive", code)));
     }
 }
 

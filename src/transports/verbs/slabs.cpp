@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "base/numa.hpp"
+
 namespace railmux::transports::verbs {
 
 void Slabs::Unmap::operator()(std::byte* memory) const noexcept { ::munmap(memory, bytes); }
@@ -13,6 +15,7 @@ int Slabs::grow(ibv_pd* domain, std::size_t count) {
     const auto bytes = count * slab_bytes_;
     void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return errno;
+    base::prefer_node({static_cast<std::byte*>(memory), bytes}, node_);  // registration takes the pages
     Chunk chunk{{static_cast<std::byte*>(memory), Unmap{bytes}}, nullptr};
     chunk.region = register_memory(domain, memory, bytes, IBV_ACCESS_LOCAL_WRITE);
     if (!chunk.region) return errno;

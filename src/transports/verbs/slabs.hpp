@@ -23,7 +23,8 @@ public:
         std::uint32_t key = 0;  // for the device
     };
 
-    explicit Slabs(std::size_t slab_bytes) noexcept : slab_bytes_(slab_bytes) {}
+    /// `node` of the host's memory: the device's own, or -1.
+    Slabs(std::size_t slab_bytes, int node) noexcept : slab_bytes_(slab_bytes), node_(node) {}
 
     /// Makes `count` more of them; errno where the device refuses, else 0.
     [[nodiscard]] int grow(ibv_pd* domain, std::size_t count);
@@ -46,6 +47,7 @@ private:
     };
 
     std::size_t slab_bytes_;
+    int node_;
     std::vector<Chunk> chunks_;
     std::vector<Slab> slabs_;
     std::vector<std::uint32_t> free_;
