@@ -15,9 +15,12 @@ function(railmux_layer)
     add_library(${target} OBJECT ${LAYER_SOURCES})
     # A message goes through many files of a layer: the compiler is to see them at once, as it would with -flto, which the
     # users of a static library would need as well. It also takes a quarter of the time.
-    if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT DEFINED CMAKE_UNITY_BUILD)
+    if(CMAKE_UNITY_BUILD OR (CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT DEFINED CMAKE_UNITY_BUILD))
         set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
     endif()
+    # Code that could go into a shared library is otherwise compiled as if any function might be replaced there by another
+    # program's: nothing that has a name outside its file is put in line.
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
     target_include_directories(${target} PUBLIC
         ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include ${PROJECT_BINARY_DIR}/include)
     target_link_libraries(${target} PRIVATE railmux_flags PUBLIC ${LAYER_LIBRARIES})

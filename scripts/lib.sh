@@ -7,7 +7,7 @@ packages_build=(g++ cmake ninja-build pkg-config libboost-dev libfmt-dev libspdl
 # shellcheck disable=SC2034
 packages_vm=(qemu-system-x86 busybox-static cpio kmod binutils xz-utils python3 iproute2 rdma-core ibverbs-providers)
 # shellcheck disable=SC2034
-packages_test=(catch2 libbenchmark-dev iproute2 nftables python3 clang clang-format libclang-rt-14-dev)
+packages_test=(catch2 libbenchmark-dev iproute2 nftables procps python3 git clang clang-format libclang-rt-14-dev)
 # shellcheck disable=SC2034
 packages_tidy=(clang clang-tidy)
 

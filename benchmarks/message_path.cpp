@@ -1,0 +1,91 @@
+// What a small message costs each side, in instructions: two contexts of one process take turns, so that nobody ever waits and
+// the count is the same every time. To be run by the script `instructions`, which counts the calls below with callgrind, or
+// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES]].
+#include <railmux/context.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace {
+
+constexpr railmux::Tag tag = 1;
+
+struct Side {
+    explicit Side(const railmux::Config& config, std::size_t bytes) : context(config), data(bytes) {}
+    railmux::Context context;
+    railmux::Peer other;
+    std::vector<std::byte> data;
+};
+
+// The calls that are counted: never inlined, and never taken for one another, so that each has a line of its own.
+#define RAILMUX_COUNTED [[gnu::noinline, gnu::no_icf]]
+RAILMUX_COUNTED void send_blocking(Side& side) { side.context.send(side.other, tag, side.data); }
+RAILMUX_COUNTED railmux::Request send_begin(Side& side) { return side.context.isend(side.other, tag, side.data); }
+RAILMUX_COUNTED void send_end(Side& side, railmux::Request& request) { side.context.wait(request); }
+RAILMUX_COUNTED railmux::Request receive_begin(Side& side) { return side.context.irecv(side.other, tag, side.data); }
+RAILMUX_COUNTED void receive_end(Side& side, railmux::Request& request) { side.context.wait(request); }
+RAILMUX_COUNTED void look_in_vain(Side& side) { side.context.progress(); }
+
+void step(Side& from, Side& to) {
+    auto receive = receive_begin(to);
+    send_blocking(from);
+    receive_end(to, receive);
+}
+
+void step_begun(Side& from, Side& to) {
+    auto receive = receive_begin(to);
+    auto send = send_begin(from);
+    send_end(from, send);
+    receive_end(to, receive);
+}
+
+RAILMUX_COUNTED void counted(Side& a, Side& b, int messages) {
+    for (int i = 0; i < messages; i += 4) {
+        step(a, b);
+        step(b, a);
+        step_begun(a, b);
+        step_begun(b, a);
+        look_in_vain(a);
+        look_in_vain(b);
+    }
+}
+
+/// Until there are links, and what is measured of them is known.
+void settle(Side& a, Side& b) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+    auto receive = receive_begin(b);
+    auto send = send_begin(a);
+    bool received = false;
+    while (!received || send.active() || std::chrono::steady_clock::now() < end) {
+        if (send.active()) static_cast<void>(a.context.test(send));
+        if (!received) received = b.context.test(receive).has_value();
+        a.context.progress();
+        b.context.progress();
+    }
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count < 2) {
+        std::fprintf(stderr, "usage: message_path RAIL [MESSAGES [BYTES]]\n");
+        return 2;
+    }
+    const int messages = count > 2 ? std::atoi(arguments[2]) : 100'000;
+    const std::size_t bytes = count > 3 ? std::strtoull(arguments[3], nullptr, 10) : 8;
+    railmux::Config config;
+    config.set("rails", arguments[1]);
+    config.set("progress", "poll");
+    Side a(config, bytes);
+    Side b(config, bytes);
+    a.other = a.context.add_peer(b.context.address());
+    b.other = b.context.add_peer(a.context.address());
+    settle(a, b);
+    const auto begin = std::chrono::steady_clock::now();
+    counted(a, b, messages);
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+    std::printf("%.1f ns a message, sending and receiving\n", took.count() / messages);
+}
