@@ -16,14 +16,14 @@ railmux = build / "src/tools/railmux"
 raw = build / "benchmarks/raw_socket"
 rig = [str(root / "scripts/rig"), "--name", "rmbench"]
 port = 7000
+listener = {"side": "B", "address": "10.77.0.2"}  # A, 10.77.0.1: for rails that stay on a host
 os.environ.setdefault("RAILMUX_PROBE", "shared")  # what earlier runs on other rails found should not count
 
 
-def on(side, command, **how):
-    core = "0" if side == "A" else "1"
+def on(side, core, command, **how):
     how = {"stderr": subprocess.DEVNULL, **how}
-    return subprocess.Popen(["taskset", "-c", core, *rig, "exec", side, *map(str, command)], stdout=subprocess.PIPE, text=True,
-                            **how)
+    return subprocess.Popen(["taskset", "-c", str(core), *rig, "exec", side, *map(str, command)],
+                            stdout=subprocess.PIPE, text=True, **how)
 
 
 def pair(server, client, limit=120, meanwhile=None, report=None):
@@ -31,9 +31,9 @@ def pair(server, client, limit=120, meanwhile=None, report=None):
     (RAILMUX_REPORT) is appended to the list `report`."""
     global port
     port = 7000 + (port + 1) % 900
-    here = on("B", [s.format(port=port) if isinstance(s, str) else s for s in server])
+    here = on(listener["side"], 1, [s.format(port=port) if isinstance(s, str) else s for s in server])
     how = {} if report is None else {"stderr": subprocess.PIPE, "env": {**os.environ, "RAILMUX_REPORT": "1"}}
-    there = on("A", [c.format(port=port) if isinstance(c, str) else c for c in client], **how)
+    there = on("A", 0, [c.format(port=port) if isinstance(c, str) else c for c in client], **how)
     try:
         if meanwhile is not None:
             meanwhile()
@@ -48,6 +48,15 @@ def pair(server, client, limit=120, meanwhile=None, report=None):
     return json.loads(out)
 
 
+def set_rails(rails, providers):
+    """From now on both sides have these rails (RAILMUX_RAILS), with these of libfabric's providers; "": all, none."""
+    for name, value in (("RAILMUX_RAILS", rails), ("RAILMUX_OFI_PROVIDERS", providers)):
+        if value:
+            os.environ[name] = value
+        else:
+            os.environ.pop(name, None)
+
+
 def raw_run(mode, size, iterations, rails=1):
     """Iterations: one number, or one for each of the rails."""
     places = ",".join(f"10.77.{i}.2:{{port}}" for i in range(rails))
@@ -56,7 +65,7 @@ def raw_run(mode, size, iterations, rails=1):
 
 def railmux_run(tool, size, iterations, *more, **how):
     result = pair([railmux, tool, "--listen", "{port}"],
-                  [railmux, tool, "--connect", "10.77.0.2:{port}", "--sizes", size, "--iterations", iterations, "--json",
+                  [railmux, tool, "--connect", listener["address"] + ":{port}", "--sizes", size, "--iterations", iterations, "--json",
                    *more], **how)
     return result["results"][0]
 

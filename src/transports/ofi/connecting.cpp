@@ -107,10 +107,6 @@ void Rail::send_greetings() noexcept {
 /// Providers differ in what they do about an endpoint that is no more: some never tell, some try again for minutes. What is
 /// counted is time in which this process looked: one that was stopped for a while has not waited.
 void Rail::lose_patience() noexcept {
-    if (greetings_.empty() && impatient_.empty()) {
-        last_look_ = 0;
-        return;
-    }
     const auto now = base::now_ns();
     const auto waited = std::min(last_look_ == 0 ? 0 : now - last_look_, 10 * base::millisecond);
     last_look_ = now;
@@ -129,6 +125,7 @@ void Rail::lose_patience() noexcept {
         if (over) --greeting.peer->waiting;
         return over;
     });
+    if (greetings_.empty() && impatient_.empty()) last_look_ = 0;
 }
 
 // --- Receiving them --------------------------------------------------------------------------------------------------

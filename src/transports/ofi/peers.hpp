@@ -13,6 +13,7 @@
 #include <string>
 
 #include "transports/ofi/fabric.hpp"
+#include "transports/ofi/turns.hpp"
 
 namespace railmux::transports::ofi {
 
@@ -22,6 +23,7 @@ struct Peer {
     std::uint32_t sending = 0;  // buffers on their way to it
     std::uint32_t waiting = 0;  // greetings that the provider has not taken yet
     std::uint64_t last_used = 0;
+    Turns turns;  // of its links
     std::string label;
 
     [[nodiscard]] bool idle() const noexcept { return links == 0 && sending == 0 && waiting == 0; }

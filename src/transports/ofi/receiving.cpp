@@ -20,7 +20,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     }
     if (!greetings_.empty()) send_greetings();
     if (!putting_.empty()) go_on_with_puts();
-    hand_out(batch);
+    if (!events_.empty()) hand_out(batch);
     if (!ready_.empty()) deliver_early(batch);
     take_completions(batch);
     if (endpoint_->receive_buffers.idle()) {
@@ -29,7 +29,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     } else if (endpoint_->receive_buffers.exhausted()) {
         give_up_earliest();
     }
-    lose_patience();
+    if (!greetings_.empty() || !impatient_.empty()) lose_patience();
     if (!events_.empty()) hand_out(batch);
     return batch.count;
 }

@@ -39,6 +39,7 @@ Rail::Sent Rail::send(Link& link, const Work& work) noexcept {
     assert(work.segments.size() <= max_segments);
     // What was to be sent before on this link, or about it, has not all been taken.
     if (link.put.open || link.peer->waiting > 0 || link.undone >= tx_depth) return Sent::not_now;
+    if (!link.peer->turns.may_ask(link.id)) return Sent::not_now;
     if (work.op == Op::send) return send_frame(link, work);
     assert(work.op == Op::put);
     auto& put = link.put;
@@ -107,7 +108,10 @@ Rail::Sent Rail::send_message(Link& link, Kind kind, const PutHeader* put, std::
             endpoint_->send_buffers.give(*buffer);
         }
     }
-    if (code == -FI_EAGAIN) return Sent::not_now;
+    if (code == -FI_EAGAIN) {
+        if (!link.put.open) link.peer->turns.wait(link.id);
+        return Sent::not_now;
+    }
     if (code != 0) {
         fail(link, code);
         return Sent::failed;
