@@ -53,8 +53,8 @@ int wait_descriptor(fid_cq* completions) {
     return fi_control(&completions->fid, FI_GETWAIT, &descriptor) == 0 ? descriptor : -1;
 }
 
-/// A provider that repeats lost messages must be called to do it: sleeping on its descriptor, it would sleep for good. So it
-/// was seen of rxm over verbs (1.17), of whose descriptor not every completion of large messages is heard.
+/// A provider that repeats lost messages must be called to do it: sleeping on its descriptor, it would sleep for good. So did
+/// whoever waited for room to send over rxm and verbs (1.17), for reasons that are not known.
 bool wakes(const std::string& provider) {
     return provider.find("ofi_rxd") == provider.npos && provider != "verbs;ofi_rxm";
 }
