@@ -65,8 +65,8 @@ def raw_run(mode, size, iterations, rails=1):
 
 def railmux_run(tool, size, iterations, *more, **how):
     result = pair([railmux, tool, "--listen", "{port}"],
-                  [railmux, tool, "--connect", listener["address"] + ":{port}", "--sizes", size, "--iterations", iterations, "--json",
-                   *more], **how)
+                  [railmux, tool, "--connect", listener["address"] + ":{port}", "--sizes", size, "--iterations", iterations,
+                   "--json", *more], **how)
     return result["results"][0]
 
 

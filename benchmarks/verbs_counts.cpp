@@ -3,7 +3,7 @@
 //
 //   verbs_counts small PORT PORT [ROUND-TRIPS]           8-byte messages: work requests, allocations; under callgrind the
 //                                                        instructions from the call to the device and back
-//   verbs_counts schemes PORT PORT BYTES [ROUNDS]        large messages, written or read, in variants: what is posted, and times
+//   verbs_counts schemes PORT PORT BYTES [ROUNDS]        large messages, written or read, in variants: what is posted, times
 #include <fmt/format.h>
 #include <rdma/rdma_cma.h>
 #include <valgrind/callgrind.h>

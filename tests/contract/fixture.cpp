@@ -81,7 +81,8 @@ void restrain_fabric() {
     // Each endpoint of rxm touches 1024 buffers of this size, several times; with the default of 16 KiB that takes longer than
     // all the rest of a test.
     ::setenv("FI_OFI_RXM_BUFFER_SIZE", "1024", 0);
-    // rxm asks verbs for completion queues that suffice for so many peers; with the default of 256, soft-RoCE has none so large.
+    // rxm asks verbs for completion queues that suffice for so many peers; with the default of 256 soft-RoCE has none so
+    // large.
     ::setenv("FI_UNIVERSE_SIZE", "16", 0);
 }
 
