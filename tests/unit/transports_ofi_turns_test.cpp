@@ -50,3 +50,11 @@ TEST_CASE("who does not come loses its turn", "[ofi]") {
     while (refusals < 100 && !turns.may_ask(other)) ++refusals;
     CHECK(refusals == Turns::patience);
 }
+
+TEST_CASE("nobody waits for a link that is over", "[ofi]") {
+    Turns turns;
+    turns.wait(third);
+    CHECK_FALSE(turns.may_ask(other));
+    turns.forget(third);
+    CHECK(works_of(turns, other) > Turns::works);  // nobody else wants any
+}

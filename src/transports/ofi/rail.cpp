@@ -122,7 +122,10 @@ void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> re
     link.put = {};
     for (const auto& early : link.early) endpoint_->receive_buffers.drop_view(*early.buffer);
     link.early.clear();
-    if (link.peer != nullptr) endpoint_->peers.release(*link.peer);
+    if (link.peer != nullptr) {
+        link.peer->turns.forget(link.id);
+        endpoint_->peers.release(*link.peer);
+    }
     if (phase == Phase::requested) --requests_;
     if (phase == Phase::requested && events_.withdraw_request(link.id)) {  // nobody above has heard of it
         links_.retire(link.id);

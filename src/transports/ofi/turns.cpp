@@ -16,7 +16,7 @@ bool Turns::has_turn(LinkId link) {
     }
     if (waiting_.front() != link) {
         wait(link);
-        // Whoever is first may have ended, or sent by another rail what it had.
+        // Whoever is first may have sent by another rail what it had.
         if (++turned_away_ >= patience) next();
         return false;
     }
@@ -24,6 +24,11 @@ bool Turns::has_turn(LinkId link) {
     holder_ = link;
     left_ = works - 1;
     return true;
+}
+
+void Turns::forget(LinkId link) noexcept {
+    if (!waiting_.empty() && waiting_.front() == link) turned_away_ = 0;
+    std::erase(waiting_, link);
 }
 
 void Turns::next() {

@@ -14,12 +14,14 @@ namespace railmux::transports::ofi {
 class Turns {
 public:
     static constexpr int works = 16;    // of one turn
-    static constexpr int patience = 8;  // others turned away before who does not come loses its turn
+    static constexpr int patience = 8;  // others turned away before who has nothing to send loses its turn
 
     /// Whether the link may send a work; where the turn is another one's, it waits for its own.
     [[nodiscard]] bool may_ask(LinkId link) { return waiting_.empty() || has_turn(link); }
     /// The provider had no room for it.
     void wait(LinkId link);
+    /// The link is over.
+    void forget(LinkId link) noexcept;
 
 private:
     [[nodiscard]] bool has_turn(LinkId link);
