@@ -57,7 +57,10 @@ TEST_CASE("memory that is not there yet lies on no node") {
 TEST_CASE("memory lies on the node that it was to come from") {
     const auto known = map();
     touch({known.get(), mapped_bytes});
-    if (base::node_of({known.get(), mapped_bytes}) < 0) return;  // this kernel does not tell
+    if (base::node_of({known.get(), mapped_bytes}) < 0) {
+        WARN("not checked: this kernel does not tell where pages are");
+        return;
+    }
     for (const int node : nodes()) {
         const auto memory = map();
         base::prefer_node({memory.get(), mapped_bytes}, node);
