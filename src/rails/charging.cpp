@@ -104,27 +104,41 @@ void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& hea
     const auto bytes = frame.wire_bytes();
     assert(link.unacked_bytes >= bytes);
     link.unacked_bytes -= bytes;
-    pace.delivered(bytes);
+    const bool small = bytes <= small_bytes;
+    pace.delivered(bytes, !(small && (header.flags & frame_flag::behind) != 0));
     if (link.state != LinkState::live) return;
     // How long an acknowledgement was kept back is known of the newest frame.
     const bool newest = frame.seq + 1 == header.ack && header.held < held_longest;
-    if (frame.alone && newest && bytes <= small_bytes && frame.link == acknowledged_by.slot) {
+    if (frame.alone && newest && small && frame.link == acknowledged_by.slot) {
         link.echo.heard(now - frame.sent - header.held, now);
     }
-    if (pace.backlog() == 0 && pace.train().bytes >= large_bytes)
-        learn_from_train(link, now, newest ? std::optional(header.held) : std::nullopt);
+    // An acknowledgement that came with data may have waited behind other data.
+    if (newest && small && header.type == FrameType::ack && (header.flags & frame_flag::behind) == 0 &&
+        pace.backlog() > 0) {
+        const auto& candidate = peers_[link.peer].talk->candidates[link.place];
+        policy_.left(candidate, pace.backlog(), now - header.held - 2 * candidate.cost.latency / sched::ticks_per_ns);
+    }
+    const auto passage = pace.take_passage();
+    const auto* train = pace.backlog() == 0 ? &pace.train() : passage ? &*passage : nullptr;
+    if (train == nullptr || train->bytes < large_bytes) return;
+    if ((header.flags & frame_flag::behind) != 0) return;  // it is the peer that is late
+    const bool light = header.type == FrameType::ack || header.aux <= small_bytes;
+    if (!light && frame.link != acknowledged_by.slot) return;  // the other rail may be the late one
+    learn_from_train(link, *train, light ? 0 : header.aux, now, newest ? std::optional(header.held) : std::nullopt);
 }
 
-/// All that was on the rail of this link, the last one of which it carried, is acknowledged; the acknowledgement was `held` by
-/// the peer, if that is known. On a rail that is only tried again it is enough to know that it was not held for long.
-void RailManager::learn_from_train(const Link& link, base::Nanoseconds now, std::optional<base::Nanoseconds> held) {
+/// All that was on the rail of this link, the last one of which it carried, is acknowledged, together with so many bytes that
+/// came back over it; the acknowledgement was `held` by the peer, if that is known. On a rail that is only tried again it is
+/// enough to know that it was not held for long.
+void RailManager::learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with,
+                                   base::Nanoseconds now, std::optional<base::Nanoseconds> held) {
     auto& pace = paces_[link.rail];
-    const auto& train = pace.train();
     if (!train.undisturbed) return;
     const auto& talk = *peers_[link.peer].talk;
     auto latency = link.echo.latency(now);
     if (latency == 0) latency = talk.costs[link.place].latency;
-    const auto service = now - train.begin - held.value_or(0) - 2 * latency / sched::ticks_per_ns;
+    const auto ways = 2 * latency + sched::times(with, talk.candidates[link.place].cost.slope);
+    const auto service = now - train.begin - held.value_or(0) - ways / sched::ticks_per_ns;
     const bool together = (train.end - train.begin) * 8 <= service;
     const bool in_time = (now - looked_) * 8 <= service;  // we had just looked, and it was not there
     const bool known = held || acknowledged_within * 8 <= service || pace.aged(busy_.time());
@@ -158,6 +172,7 @@ void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         const auto& pace = paces_[candidate.rail];
         sched::look_at(candidate, talk.costs[i], pace, node_, looked_);
         const Link& link = links_.at(talk.links[i]);
+        candidate.joins = !link.outbox.empty();
         candidate.recent = talk.follows && link.slot == talk.last_link;
         pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now);

@@ -11,6 +11,9 @@ using transports::EventKind;
 namespace {
 // What came in while nobody took the time may have been there for a while, or have woken us: it says nothing of the network.
 constexpr base::Nanoseconds not_timed = base::millisecond;
+// Of rails that both sides are busy sending over, acknowledgements come with other data, and may have waited behind that, over
+// whatever rail: who is late would not be known. So what comes over each is acknowledged by itself as often as that.
+constexpr base::Nanoseconds apart_time = base::millisecond;
 // What is made gets its addresses within moments, each of which is told.
 constexpr base::Nanoseconds scan_delay = 50 * base::millisecond;
 }  // namespace
@@ -38,6 +41,7 @@ bool RailManager::poll(base::Nanoseconds now) {
     }
     any = any || found;
     if (!found) quiet_ = now;
+    keeping_up_.looked(found, now);
     if (heard_awaited_) static_cast<void>(catch_up());
     if (now >= next_deadline_) {
         next_deadline_ = never;
@@ -232,6 +236,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     const auto peer = link.peer;
     auto& talk = *peers_[peer].talk;
     if (sack.size() > Session::max_sack_bytes) return false;
+    talk.behind_there = (header.flags & frame_flag::behind) != 0;
     bool moved = credit;
     const auto release = [&](Frame& frame) {
         moved = true;
@@ -281,6 +286,10 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
     }
     talk.arrived = now;
     talk.last_link = link.slot;
+    if (header.aux > small_bytes && talk.links.size() > 1 && link.outbox.empty() && now - link.answered >= apart_time) {
+        link.answered = now;
+        enqueue(link, ack_frame(talk), now);
+    }
     ++traffic.received_frames;
     traffic.received_bytes += header.aux;
     bool good = true;

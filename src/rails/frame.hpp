@@ -62,7 +62,8 @@ namespace frame_flag {
 inline constexpr std::uint8_t ordered = 1;  // delivered in `order`
 inline constexpr std::uint8_t ack_now = 2;  // the sender waits for this acknowledgement
 inline constexpr std::uint8_t denied = 4;   // fin: its put was not allowed, and is not there
-inline constexpr std::uint8_t all = ordered | ack_now | denied;
+inline constexpr std::uint8_t behind = 8;   // whoever sends it has not kept up with what comes in lately. Stamped
+inline constexpr std::uint8_t all = ordered | ack_now | denied | behind;
 }  // namespace frame_flag
 
 struct FrameHeader {
@@ -88,16 +89,19 @@ inline constexpr base::Nanoseconds held_longest = held_unit * 0xffff;
 
 /// The fields that are known only when a frame goes out.
 struct Stamp {
-    Stamp(std::uint32_t ack_, std::uint32_t consumed_, base::Nanoseconds held_) noexcept
-        : held(static_cast<std::uint16_t>(std::clamp<base::Nanoseconds>(held_, 0, held_longest) / held_unit)),
+    Stamp(std::uint32_t ack_, std::uint32_t consumed_, base::Nanoseconds held_, bool behind_) noexcept
+        : behind(behind_ ? std::byte{frame_flag::behind} : std::byte{0}),
+          held(static_cast<std::uint16_t>(std::clamp<base::Nanoseconds>(held_, 0, held_longest) / held_unit)),
           ack(ack_),
           consumed(consumed_) {}
     void put_on(std::byte* frame) const noexcept {
+        frame[1] = (frame[1] & ~std::byte{frame_flag::behind}) | behind;  // it may go out again
         base::store(frame + 2, held);
         base::store(frame + 8, ack);
         base::store(frame + 12, consumed);
     }
 
+    std::byte behind;
     std::uint16_t held;
     std::uint32_t ack;
     std::uint32_t consumed;

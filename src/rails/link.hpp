@@ -75,7 +75,8 @@ struct Link {
     static constexpr std::uint64_t most_answers = 256 << 10;  // some of the largest
 
     sched::Echo echo;
-    base::Nanoseconds said_at = 0;  // when the process at the other end last said something over it
+    base::Nanoseconds answered = 0;  // when something that came over it was last acknowledged over it, and by itself
+    base::Nanoseconds said_at = 0;   // when the process at the other end last said something over it
     Silence silence;
     Unheard unheard;
     std::unique_ptr<Assessed> assessed;     // of a live link

@@ -88,7 +88,8 @@ struct Conversation {
         reported_here = consumed_here;
         ack_due = base::never;
     }
-    bool follows = false;  // of rails that are about equal, we take the peer's: one side must, and not both
+    bool follows = false;       // of rails that are about equal, we take the peer's: one side must, and not both
+    bool behind_there = false;  // the peer does not keep up with what comes in: rails wait for it, it not for them
     std::uint32_t last_link = no_link;  // over which the last frame came in
     base::Nanoseconds arrived = 0;      // when what we acknowledge next came in
 

@@ -27,6 +27,7 @@
 #include "rails/connector.hpp"
 #include "rails/flooder.hpp"
 #include "rails/frame_pool.hpp"
+#include "rails/keeping_up.hpp"
 #include "rails/link.hpp"
 #include "rails/node_table.hpp"
 #include "rails/peer.hpp"
@@ -145,7 +146,10 @@ public:
     /// (peer_lost). Links that are still up bring what it had sent; without any nobody looks for it.
     void ended(std::uint32_t peer, std::uint64_t instance, ErrorCode how, base::Nanoseconds now);
     /// Whatever came before `now` would have woken the caller, who slept until then.
-    void watched_until(base::Nanoseconds now) noexcept { quiet_ = looked_ = round_begun_ = now; }
+    void watched_until(base::Nanoseconds now) noexcept {
+        quiet_ = looked_ = round_begun_ = now;
+        keeping_up_.slept(now);
+    }
     /// Whether a message may go to the peer now.
     [[nodiscard]] bool sendable(std::uint32_t peer) const noexcept;
     [[nodiscard]] bool connected(std::uint32_t peer) const noexcept;
@@ -303,7 +307,8 @@ private:
     void compare(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
                  base::Nanoseconds now) noexcept;
     void learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
-    void learn_from_train(const Link& link, base::Nanoseconds now, std::optional<base::Nanoseconds> held);
+    void learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with, base::Nanoseconds now,
+                          std::optional<base::Nanoseconds> held);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
 
@@ -331,6 +336,7 @@ private:
     void enqueue(Link& link, Frame* frame, base::Nanoseconds now);
     void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
     [[nodiscard]] static bool follows_lead(Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
+    [[nodiscard]] Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
     void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) const noexcept;
     [[nodiscard]] bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void line_up(Link& link, Frame* frame, base::Nanoseconds now);
@@ -464,8 +470,9 @@ private:
     std::uint32_t next_rail_ = 0;        // whose turn it is to be polled
     base::Nanoseconds round_begun_ = 0;  // of polls of all rails
     base::Nanoseconds looked_ = 0;       // what had arrived by then, on whatever rail, is known
-    base::Nanoseconds quiet_ = 0;        // then nothing was waiting for us on any rail
-    std::uint64_t released_ = 0;         // rails, as bits, where something was acknowledged since the last settle()
+    KeepingUp keeping_up_;
+    base::Nanoseconds quiet_ = 0;  // then nothing was waiting for us on any rail
+    std::uint64_t released_ = 0;   // rails, as bits, where something was acknowledged since the last settle()
     static_assert(max_rails <= 64);
     sched::BusyClock busy_;
     base::Nanoseconds now_ = 0;  // as last told

@@ -15,6 +15,8 @@ namespace {
 
 // Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
 constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
+// Of small frames, while they wait for the peer anyway.
+constexpr std::uint64_t behind_bytes = 16 * 1024;
 
 }  // namespace
 
@@ -59,7 +61,7 @@ void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanose
     talk.lead = {.link = talk.links[choice],
                  .until = now + lead_time,
                  .slack = policy_.lead(talk.candidates, choice, small_bytes, now),
-                 .gap = cost.gap,
+                 .gap = talk.candidates[choice].stream ? 0 : cost.gap,
                  .per_byte = cost.per_byte};
 }
 
@@ -74,7 +76,15 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         return;
     }
     refresh(talk, now);
-    std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
+    const bool small = frame->piece_count == 0 && frame->wire_bytes() <= small_bytes;
+    std::size_t choice = 0;
+    if (small && talk.behind_there) {
+        // Whatever waits, waits for the peer: what comes next may as well join it, where many of them fit through.
+        for (auto& candidate : talk.candidates) candidate.backlog = 0, candidate.silent = 0;
+        choice = policy_.choose(talk.candidates, behind_bytes, now);
+    } else {
+        choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
+    }
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us
         for (std::size_t i = 0; i < talk.links.size(); ++i) {
             if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) != nullptr) break;
@@ -82,7 +92,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         }
         if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) == nullptr) return;
     }
-    if (frame->piece_count == 0 && frame->wire_bytes() <= small_bytes) find_lead(talk, choice, now);
+    if (small) find_lead(talk, choice, now);
     Link& chosen = links_.at(talk.links[choice]);
     if (!post_at_once(chosen, talk, *frame, now)) return enqueue(chosen, frame, now);
     if (!frame->acked) charge(chosen, *frame, now);
@@ -95,7 +105,7 @@ bool RailManager::post_at_once(Link& link, Conversation& talk, Frame& frame, bas
     if (link.refused || link.over || link.checksum || frame.piece_count > 0 || frame.token != 0) return false;
     if (link.silence.settled()) [[unlikely]]
         unsettle(link, now);
-    Stamp(talk.session.ack(), talk.consumed_here, now - talk.arrived).put_on(frame.data());
+    stamp_of(talk, now).put_on(frame.data());
     frame.segment = {frame.data(), frame.bytes, 0};
     const Work work{.op = Op::send, .quiet = true, .link = link.id, .segments = {&frame.segment, 1}};
     if (rails_[link.rail].rail->post({&work, 1}) == 0) return false;
@@ -168,10 +178,15 @@ void RailManager::post_dirty() {
     });
 }
 
+/// That is known only when a frame goes out.
+Stamp RailManager::stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept {
+    return {talk.session.ack(), talk.consumed_here, now - talk.arrived, keeping_up_.behind()};
+}
+
 bool RailManager::post_outbox(Link& link) {
     auto& talk = *peers_[link.peer].talk;
     auto& rail = *rails_[link.rail].rail;
-    const Stamp stamp(talk.session.ack(), talk.consumed_here, now_ - talk.arrived);
+    const auto stamp = stamp_of(talk, now_);
     while (!link.outbox.empty() && !link.over) {
         std::size_t count = 0;
         std::size_t told = works_.size();            // the first work that carries an acknowledgement

@@ -26,14 +26,18 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours) noexcept 
     train_.bytes += bytes;
     if (!ours) disturbed();
     backlog_ += bytes;
+    sent_bytes_ += bytes;
+    if (!passage_ && ours) {
+        passage_ = {.begin = now, .end = now, .bytes = backlog_};
+        passage_end_ = sent_bytes_;
+    }
 }
 
 void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others,
                    base::Nanoseconds unseen) noexcept {
-    const bool lasts =
-        static_cast<Ticks>(std::min<std::uint64_t>(backlog_, backlog_bytes)) * rail_.per_byte >= to_ticks(backlog_time);
-    const bool backlogged = backlog_ >= backlog_bytes || lasts;
-    const bool in_time = unseen <= look_time || unseen * 8 <= now - last_;
+    const bool backlogged = backlog_ >= backlog_bytes || lasts();
+    const bool timely = std::exchange(timely_, true);
+    const bool in_time = timely && (unseen <= look_time || unseen * 8 <= now - last_);
     if (waiting_ >= pending_ && backlogged && in_time) {
         others_ += others.gone - others_gone_;
         // What is acknowledged is made up for at once, so that this is what we had there since the last time.

@@ -23,6 +23,8 @@
 #include <cassert>
 #include <cstdint>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include "sched/lateness.hpp"
 #include "sched/policy.hpp"
@@ -50,14 +52,23 @@ public:
     /// `bytes` are handed to the rail; `ours`: nobody else has anything on it.
     void sent(std::uint64_t bytes, base::Nanoseconds now, bool ours = true) noexcept;
     /// They arrived. Several may arrive at once; settle then says that these were all.
-    void delivered(std::uint64_t bytes) noexcept {
+    /// `timely`: the rail was what they waited for, and not whoever took them.
+    void delivered(std::uint64_t bytes, bool timely = true) noexcept {
         assert(backlog_ >= bytes);
+        timely_ = timely_ && timely;
         pending_ += bytes;
         ++pending_count_;
         lateness_.came_through(bytes);
         backlog_ -= bytes;
     }
     [[nodiscard]] const Train& train() const noexcept { return train_; }
+    /// Of a rail that always has something, but never so much that it would count as a backlog: what was on it when one of the
+    /// messages was handed over, which has just arrived as the last of these. Nothing while that is under way.
+    [[nodiscard]] std::optional<Train> take_passage() noexcept {
+        if (!passage_ || sent_bytes_ - backlog_ < passage_end_) return std::nullopt;
+        const auto passage = std::exchange(passage_, std::nullopt);
+        return backlog_ < backlog_bytes && !lasts() ? passage : std::nullopt;
+    }
     /// `bytes` that were sent together over an idle rail took so long besides the latency; `thought` is the G that the policy
     /// went by. Both sides look now and then only: what differs by less than that confirms what was thought.
     void lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds now,
@@ -79,6 +90,7 @@ public:
     void lost(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
         backlog_ -= bytes;
+        sent_bytes_ -= bytes;
         disturbed();
     }
 
@@ -142,22 +154,32 @@ private:
     void add(base::Nanoseconds time, std::uint64_t bytes) noexcept;
     void relearn(Ticks per_byte) noexcept;
     void remember(base::Nanoseconds now) noexcept;
+    /// What is on the rail takes longer than the next acknowledgement, as far as is known.
+    [[nodiscard]] bool lasts() const noexcept {
+        return static_cast<Ticks>(std::min<std::uint64_t>(backlog_, backlog_bytes)) * rail_.per_byte >=
+               to_ticks(backlog_time);
+    }
     void disturbed() noexcept {
         train_.undisturbed = false;
+        passage_.reset();
         lateness_.forget();
     }
 
     std::uint64_t backlog_ = 0;
     std::uint64_t pending_ = 0;  // delivered since the last settle
     std::uint32_t pending_count_ = 0;
+    bool timely_ = true;            // all of these
     std::uint64_t busy_bytes_ = 0;  // delivered since the rail was last idle
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     std::uint64_t waiting_ = 0;     // the backlog at that time, if it was one
     Train train_;
-    Ticks before_trial_ = 0;       // what was known until a trial, while only that speaks against it
-    base::Nanoseconds used_ = 0;   // when something large last came through, of the busy clock
-    std::array<Ticks, 2> past_{};  // rates some time ago: the earlier one, and the later one
-    base::Nanoseconds noted_ = 0;  // when the later one was
+    std::optional<Train> passage_;
+    std::uint64_t passage_end_ = 0;  // by then so much has been handed over since the beginning of time
+    std::uint64_t sent_bytes_ = 0;   // so much has by now
+    Ticks before_trial_ = 0;         // what was known until a trial, while only that speaks against it
+    base::Nanoseconds used_ = 0;     // when something large last came through, of the busy clock
+    std::array<Ticks, 2> past_{};    // rates some time ago: the earlier one, and the later one
+    base::Nanoseconds noted_ = 0;    // when the later one was
     base::Nanoseconds forgiven_until_ = 0;
     base::Nanoseconds time_ = 0;  // of the window under way
     std::uint64_t bytes_ = 0;

@@ -34,6 +34,8 @@ struct Candidate {
     Cost cost{};
     std::uint64_t backlog = 0;     // bytes handed to this rail, by whomever to whomever, and not acknowledged
     base::Nanoseconds silent = 0;  // nothing of that has been acknowledged for so long
+    bool stream = false;           // what is handed to it together leaves as one, after one gap
+    bool joins = false;            // ... and something waits to leave now
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
     std::uint64_t claimed = 0;     // bytes that other destinations' large messages will still bring; split only
@@ -67,6 +69,9 @@ public:
     [[nodiscard]] virtual bool replans() const noexcept { return false; }
 
     /// `bytes` in so many messages have been handed to the candidate's rail, by us or by others.
+    /// The last but `backlog` bytes of what was handed to the rail left it at `then`. Only a policy that predicts wants to know.
+    virtual void left([[maybe_unused]] const Candidate& candidate, [[maybe_unused]] std::uint64_t backlog,
+                      [[maybe_unused]] base::Nanoseconds then) noexcept {}
     virtual void charge([[maybe_unused]] const Candidate& candidate, [[maybe_unused]] std::uint64_t bytes,
                         [[maybe_unused]] std::uint32_t messages, [[maybe_unused]] base::Nanoseconds now) noexcept {}
     void charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept {

@@ -12,6 +12,11 @@ constexpr Ticks same_latency = to_ticks(base::microsecond);
 // Acknowledgements are kept back for up to 100 us, and looked for between other things.
 constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 
+// What is so small joins what waits to leave over a stream, and is delivered after that: to arrive before it gains nothing, and
+// to arrive behind it, over another rail that is slower than thought, holds up all that follows. While both rails have
+// enough to do a wide margin costs nothing.
+constexpr std::uint64_t small_bytes = 256;
+
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
 // How far back the mix of small and large messages counts for what a byte of backlog costs.
@@ -54,6 +59,15 @@ inline Ticks Vft::preferred_by(const Candidate& candidate, Ticks idle) const noe
     return candidate.recent ? margin(idle) + same_latency : 0;
 }
 
+/// A post that the fastest rail would not have needed takes the sender's CPU for a gap, in which it hands over nothing else. As
+/// many messages as the gain lasts for go with it, and each relieves the fastest rail of what it takes there.
+Ticks Vft::post_of_its_own(const Candidate& first, const Cost& fastest, std::uint64_t bytes) const noexcept {
+    if (!first.stream || first.joins) return 0;
+    const auto lost = gap(first.cost) - times(bytes, fastest.per_byte);
+    if (lost <= 0) return 0;
+    return lost + lost / std::max<Ticks>(fastest.per_byte, 1) * first.cost.per_byte;
+}
+
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
@@ -80,7 +94,10 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
             first_delivery = delivered;
         }
     }
-    return first_delivery < fastest_delivery - margin(fastest_delivery) ? first : fastest;
+    const auto gain = fastest_delivery - first_delivery;
+    const bool joins = candidates[fastest].stream && bytes <= small_bytes;
+    if (gain <= (joins ? fastest_delivery / 3 : margin(fastest_delivery))) return fastest;
+    return gain > post_of_its_own(candidates[first], candidates[fastest].cost, bytes) ? first : fastest;
 }
 
 /// Until its queue is as long as the others take for a message of nothing, were they idle: so long it is the fastest, and the
@@ -105,13 +122,21 @@ void Vft::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t 
     auto& clock = clocks_[candidate.rail];
     const auto start = to_ticks(now) + wait(candidate, to_ticks(now));
     const auto counted = options_.stage == VftStage::same_size ? messages * same_size_bytes : bytes;
-    const auto gaps = static_cast<Ticks>(messages) * gap(candidate.cost);
+    const auto leaving = candidate.stream ? (candidate.joins ? 0U : 1U) : messages;
+    const auto gaps = static_cast<Ticks>(leaving) * gap(candidate.cost);
     clock.free = start + gaps + times(counted, candidate.cost.per_byte);
     if (candidate.backlog == 0) clock.gaps = 0, clock.bytes = 0;
     clock.gaps += gaps;
     clock.bytes += std::max<std::uint64_t>(bytes, 1);
     clock.gap_per_byte = clock.gaps / static_cast<Ticks>(clock.bytes);
     if (clock.bytes > mix_bytes) clock.gaps /= 2, clock.bytes /= 2;
+}
+
+/// What is behind that is still to be done. A clock that once went too slowly, as G was not known yet, would stay behind by what
+/// has been handed over meanwhile for as long as the rail is never idle.
+void Vft::left(const Candidate& candidate, std::uint64_t backlog, base::Nanoseconds then) noexcept {
+    auto& clock = clocks_[candidate.rail];
+    clock.free = std::max(clock.free, to_ticks(then) + times(backlog, candidate.cost.per_byte + clock.gap_per_byte));
 }
 
 /// A share is worth a rail's while if it takes much longer than the gap that comes with it: a sixteenth is lost.

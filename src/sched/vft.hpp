@@ -46,6 +46,7 @@ public:
     using Policy::charge;
     void charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t messages,
                 base::Nanoseconds now) noexcept override;
+    void left(const Candidate& candidate, std::uint64_t backlog, base::Nanoseconds then) noexcept override;
     [[nodiscard]] bool predicts() const noexcept override { return true; }
     [[nodiscard]] Ticks delivery(const Candidate& candidate, std::uint64_t bytes,
                                  base::Nanoseconds now) const noexcept override;
@@ -63,6 +64,8 @@ private:
     [[nodiscard]] std::uint64_t smallest_share(const Cost& cost) const noexcept;
     [[nodiscard]] Ticks gap(const Cost& cost) const noexcept;
     [[nodiscard]] Ticks margin(Ticks time) const noexcept { return time / 100 * options_.margin_percent; }
+    [[nodiscard]] Ticks post_of_its_own(const Candidate& first, const Cost& fastest,
+                                        std::uint64_t bytes) const noexcept;
     [[nodiscard]] Ticks wait(const Candidate& candidate, Ticks now) const noexcept;
     [[nodiscard]] Ticks preferred_by(const Candidate& candidate, Ticks idle) const noexcept;
 

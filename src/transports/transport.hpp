@@ -159,9 +159,10 @@ struct RailTraits {
     bool put = false;
     bool get = false;
     bool notify = false;
-    bool inward = false;             // reaches this process only: without a link nothing comes in, and poll() may rest
-    bool events = false;             // arm() gives a descriptor to sleep on
-    bool ordered = false;            // rule 3
+    bool inward = false;   // reaches this process only: without a link nothing comes in, and poll() may rest
+    bool events = false;   // arm() gives a descriptor to sleep on
+    bool ordered = false;  // rule 3
+    bool stream = false;   // works that are posted together leave as one: the gap is between posts, not between works
     bool done_is_delivered = false;  // `done` implies that the remote side has the bytes
     bool bad_put_ends_link = false;  // rule 9
     bool keepalive = false;   // that an idle link is dead shows only when something is sent: now and then it should be

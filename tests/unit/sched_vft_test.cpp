@@ -101,6 +101,59 @@ TEST_CASE("a slower rail is used only for a gain beyond the margin", "[sched][vf
     CHECK(vft.choose(rails, 64, 0) == 1);
 }
 
+TEST_CASE("small messages leave a stream that they can join for a clear gain only", "[sched][vft]") {
+    Vft vft(2);
+    std::array<Candidate, 2> rails{rail(0), rail(1)};
+    rails[0].stream = rails[1].stream = rails[1].joins = true;
+    send(vft, rails[0], 375);  // 4 us of 14.5
+    CHECK(vft.choose(rails, 64, 0) == 0);
+    CHECK(vft.choose(rails, 1024, 0) == 1);
+    send(vft, rails[0], 375);  // 8 us of 18.5
+    CHECK(vft.choose(rails, 64, 0) == 1);
+}
+
+TEST_CASE("a post of its own is to pay off", "[sched][vft]") {
+    // A call of 4 us there, and 64 bytes take 0.5 us here: eleven times the difference, as a byte takes ten times as long there.
+    Vft vft(2);
+    std::array<Candidate, 2> rails{rail(0), rail(1, 80)};
+    rails[1].cost.gap = to_ticks(4000.0);
+    rails[0].stream = rails[1].stream = rails[0].joins = true;
+    send(vft, rails[0], 2500);  // 20 us; 15.4 us are to be gained
+    CHECK(vft.choose(rails, 64, 0) == 0);
+    rails[1].joins = true;
+    CHECK(vft.choose(rails, 64, 0) == 1);
+    rails[1].joins = false;
+    send(vft, rails[0], 4500);  // 51.4
+    CHECK(vft.choose(rails, 64, 0) == 1);
+}
+
+TEST_CASE("what joins others on a stream is charged no gap", "[sched][vft]") {
+    Vft vft(1);
+    auto one = rail(0);
+    one.stream = true;
+    const auto idle = vft.delivery(one, 100, 0);
+    send(vft, one, 500);
+    CHECK(vft.delivery(one, 100, 0) - idle == to_ticks(5000.0));
+    one.joins = true;
+    send(vft, one, 500);
+    CHECK(vft.delivery(one, 100, 0) - idle == to_ticks(9000.0));
+}
+
+TEST_CASE("what is known to be still on the rail sets a clock that is behind", "[sched][vft]") {
+    Vft vft(1);
+    auto one = rail(0, 1);
+    one.stream = one.joins = true;
+    const auto idle = vft.delivery(one, 100, 0);
+    send(vft, one, 100'000);  // thought to take 100 us
+    one.cost.per_byte = to_ticks(8.0);
+    CHECK(vft.delivery(one, 100, 0) - idle == to_ticks(100'000.0));
+    vft.left(one, 50'000, 400'000);
+    one.backlog = 50'000;
+    CHECK(vft.delivery(one, 100, 500'000) - idle == to_ticks(300'000.0));
+    vft.left(one, 1000, 400'000);  // it never goes back
+    CHECK(vft.delivery(one, 100, 500'000) - idle == to_ticks(300'000.0));
+}
+
 TEST_CASE("of rails about equal the recent one is chosen", "[sched][vft]") {
     Vft vft(2);
     std::array<Candidate, 2> rails{rail(0), rail(1, 8, 10'400)};

@@ -62,6 +62,7 @@ Rail::Rail(std::string name, const Interface& interface, ChooseEndpoints choose,
                .notify = true,
                .events = true,
                .ordered = true,
+               .stream = true,
                .keepalive = true,
                .comes_back = true,
                .shared = !interface.loopback,  // whose speed is that of memory, which has no queue
