@@ -15,18 +15,8 @@ void broken(const std::string& rule) { FAIL(rule); }
 
 }  // namespace
 
-Bytes pattern(std::size_t size, std::uint64_t seed) {
-    Bytes bytes(size);
-    auto state = seed * 0x9e3779b97f4a7c15 + 1;
-    for (auto& byte : bytes) {
-        state = state * 6364136223846793005 + 1442695040888963407;
-        byte = static_cast<std::byte>(state >> 56);
-    }
-    return bytes;
-}
-
 bool is_pattern(std::span<const std::byte> bytes, std::uint64_t seed) {
-    return std::ranges::equal(bytes, pattern(bytes.size(), seed));
+    return test::same(bytes, pattern(bytes.size(), seed));
 }
 
 World::World(Fixture fixture, std::uint64_t seed) : fixture_(std::move(fixture)), random_(seed) {
@@ -142,7 +132,7 @@ void World::until_done(const End& end) {
 std::size_t World::poll(Rail& rail) {
     auto& side = sides_[&rail];
     for (const auto& [view, content] : side.lent) {
-        if (!std::ranges::equal(view, content)) broken("rule 4: received bytes changed before the next poll");
+        if (!test::same(view, content)) broken("rule 4: received bytes changed before the next poll");
     }
     side.lent.clear();
     std::array<Event, 64> events;

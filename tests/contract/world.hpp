@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "fixture.hpp"
+#include "pattern.hpp"
 
 namespace railmux::contract {
 
@@ -26,8 +27,7 @@ using namespace transports;  // NOLINT: the suite is about nothing else
 
 using Bytes = std::vector<std::byte>;
 
-/// `size` bytes that tell where they come from.
-[[nodiscard]] Bytes pattern(std::size_t size, std::uint64_t seed);
+using test::pattern;
 [[nodiscard]] bool is_pattern(std::span<const std::byte> bytes, std::uint64_t seed);
 
 /// One end of a link.

@@ -60,7 +60,7 @@ TEST_CASE("encryption: a rail whose bytes are changed on the way is given up for
             });
             REQUIRE(sending->ok());
             REQUIRE(receiving->ok());
-            CHECK((got == data));
+            CHECK(test::same(got, data));
         }
     }
     std::thread other([&] { a.reset(); });  // each waits for the other's goodbye

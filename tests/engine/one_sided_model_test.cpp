@@ -149,7 +149,7 @@ private:
         auto flush = below(2) == 0 ? context.iflush(self_.peers[target_]) : context.iflush();
         expect(context.wait(flush).ok());
         expect(context.wait_all(std::span(requests_)) == ErrorCode::ok);
-        for (const auto& got : got_) expect(std::ranges::equal(got.bytes, got.expected));
+        for (const auto& got : got_) expect(test::same(got.bytes, got.expected));
         for (const auto& swap : swaps64_) expect(swap.before == swap.expected);
         for (const auto& swap : swaps32_) expect(swap.before == swap.expected);
         return requests_.size();

@@ -16,6 +16,8 @@
 
 #include <railmux/context.hpp>
 
+#include "pattern.hpp"
+
 namespace railmux::test {
 
 /// Rails that tests are to use instead of `usual`: RAILMUX_TEST_RAILS, for the machines of tests/vm.
@@ -31,16 +33,6 @@ inline Config two_rails() {
     config.set("policy", "round_robin");
     config.set("progress", "poll").set("close.timeout", "500ms");
     return config;
-}
-
-inline std::vector<std::byte> pattern(std::size_t bytes, unsigned seed = 1) {
-    std::vector<std::byte> data(bytes);
-    auto state = std::uint64_t{seed} * 0x9E3779B97F4A7C15ULL + 1;
-    for (auto& byte : data) {
-        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-        byte = static_cast<std::byte>(state >> 56);
-    }
-    return data;
 }
 
 struct Pair {

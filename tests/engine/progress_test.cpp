@@ -89,7 +89,7 @@ TEST_CASE("threads: an application's own loop sleeps between messages and misses
             },
             &sleeps);
         REQUIRE(woken);
-        CHECK((got == data));
+        CHECK(test::same(got, data));
     }
     other.join();
     CHECK(sleeps > 0);
@@ -171,7 +171,7 @@ TEST_CASE("threads: the helper moves things on while the application computes", 
     const auto end = SteadyClock::now() + 20s;
     while (ended < 2 && SteadyClock::now() < end) std::this_thread::yield();
     REQUIRE(ended == 2);
-    CHECK((got == data));
+    CHECK(test::same(got, data));
     CHECK(pair.a.test(send)->ok());
     CHECK(pair.b.test(receive)->ok());
 }

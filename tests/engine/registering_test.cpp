@@ -170,7 +170,7 @@ TEST_CASE("a large message is registered with the rails that carry it, and copie
     std::vector<std::byte> got(data.size());
     const ConstBuffer out(data);
     world.send({&out, 1}, got);
-    CHECK((got == data));
+    CHECK(test::same(got, data));
     CHECK(world.copied() == 0);
     CHECK(world.seen[0]->made > 0);
     CHECK(world.seen[1]->made > 0);
@@ -200,7 +200,7 @@ TEST_CASE("what cannot be registered is copied") {
     std::vector<std::byte> got(data.size());
     const ConstBuffer out(data);
     world.send({&out, 1}, got);
-    CHECK((got == data));
+    CHECK(test::same(got, data));
     CHECK(world.copied() > 0);
     world.check();
 }
@@ -212,7 +212,7 @@ TEST_CASE("regions stay open while a rail reads them, and name nothing to the ra
         std::vector<std::byte> got(data.size());
         const ConstBuffer out(data);
         world.send({&out, 1}, got);
-        CHECK((got == data));
+        CHECK(test::same(got, data));
         world.check();
     }
 }
@@ -264,7 +264,7 @@ TEST_CASE("memory that the application has registered is registered once with ea
     const ConstBuffer out(data);
     auto request = world.a->iput(world.to_b, {there.key(), 0}, {&out, 1}, {.end = PutEnd::remote}, nullptr);
     world.hosts.until({world.a.get(), world.b.get()}, [&] { return world.a->test(request).has_value(); });
-    CHECK(*put == data);
+    CHECK(test::same(*put, data));
     CHECK(world.made() <= 6);
 
     for (const auto& rail : {world.seen[0].get(), world.seen[1].get()}) CHECK_FALSE(rail->open.empty());
@@ -295,7 +295,7 @@ TEST_CASE("registered memory that is taken back while messages come from it stay
             if (receive.active()) static_cast<void>(world.b->test(receive));
             return !send.active() && !receive.active();
         });
-        CHECK(got == data);
+        CHECK(test::same(got, data));
         region.reset();
         again.reset();
         world.check();
@@ -332,7 +332,7 @@ TEST_CASE(
             const auto before = world.got();
             data[5] ^= std::byte{1};
             world.send({&out, 1}, got);
-            CHECK((got == data));
+            CHECK(test::same(got, data));
             CHECK((world.got() > before) == (receiver && !sender));
             source.reset();
             place.reset();
@@ -348,7 +348,7 @@ TEST_CASE("what is read goes straight to its place, registered while it comes") 
         std::vector<std::byte> got(data.size());
         const ConstBuffer out(data);
         world.send({&out, 1}, got);
-        CHECK((got == data));
+        CHECK(test::same(got, data));
         for (const auto& rail : world.seen) CHECK(rail->most_open <= 3 * messaging::LastingRegions::chunk);
         world.check();
     }
@@ -362,7 +362,7 @@ TEST_CASE("what may not be read any more is written") {
         std::vector<std::byte> got(data.size());
         const ConstBuffer out(data);
         world.send({&out, 1}, got);
-        CHECK((got == data));
+        CHECK(test::same(got, data));
         world.check();
     }
 }

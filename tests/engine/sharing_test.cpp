@@ -40,7 +40,7 @@ TEST_CASE("sharing: who can be reached over one rail only has it to himself", "[
             }
             return all;
         });
-        for (const auto& one : got) CHECK((one == data));
+        for (const auto& one : got) CHECK(test::same(one, data));
     };
     const auto sent_to_b = [&](std::string_view rail) {
         std::uint64_t bytes = 0;

@@ -109,7 +109,7 @@ public:
             if (receive.active()) static_cast<void>(to.test(receive));
             return !send.active() && !receive.active();
         });
-        CHECK((got == data));
+        CHECK(same(got, data));
     }
 
     /// The same as `until` with one engine whenever another reads the clock, for as long as what is returned lives: for calls

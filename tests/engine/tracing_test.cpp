@@ -55,7 +55,7 @@ public:
             if (!status) status = a->test(request);
             return status && !receive.active();
         });
-        CHECK((got == data));
+        CHECK(test::same(got, data));
         sent.status = *status;
         return sent;
     }

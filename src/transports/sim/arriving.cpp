@@ -60,7 +60,7 @@ void SimRail::arrive_put(FlightNumber number) {
     const auto& flight = core_.flight(number);
     const auto to = regions_.find(flight.key, flight.offset, flight.bytes.size(), Access::remote_write);
     if (to) {
-        std::ranges::copy(flight.bytes, to->begin());
+        if (!to->empty()) std::memcpy(to->data(), flight.bytes.data(), to->size());
         if (flight.notify) push({.kind = EventKind::notified, .immediate = flight.immediate, .link = flight.to.link});
     } else {
         ++core_.device(device_).counters.discarded;
