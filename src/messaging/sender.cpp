@@ -32,6 +32,7 @@ void Sender::start(Operation& operation, base::Nanoseconds now) {
     if (flow.waiting.empty() && rails_.sendable(operation.peer) && try_send(operation, flow, now)) return;
     flow.waiting.push(operation);
     rails_.want(operation.peer, now);  // does nothing while there are links
+    rails_.await(operation.peer);
 }
 
 void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
@@ -41,9 +42,10 @@ void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
         Operation& operation = flow.waiting.pop();  // once sent it may be gone
         if (!try_send(operation, flow, now)) {
             flow.waiting.push_front(operation);
-            return;
+            break;
         }
     }
+    if (!flow.waiting.empty()) rails_.await(peer);
 }
 
 bool Sender::try_send(Operation& operation, Flow& flow, base::Nanoseconds now) {

@@ -55,6 +55,9 @@ bool Engine::call_back() {
 }
 
 base::Nanoseconds Engine::arm(progress::Sleeper& set) {
+    const auto before = ended();
+    rails_.rest();
+    if (ended() != before || operations_.any_finished() || any_news()) return 0;
     auto longest = membership_.time_left();
     descriptors_.resize(rail_set_.size(), -1);
     for (std::size_t rail = 0; rail < rail_set_.size(); ++rail) {

@@ -19,7 +19,7 @@ bool RailManager::poll(base::Nanoseconds now) {
     // The first rail that has something ends the round: what it brought should reach the application before other rails are
     // looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn.
     now_ = now;
-    bool any = catch_up();
+    bool any = now >= due_ && catch_up();
     if (assessor_.working()) {
         any = assessor_.step(now) || any;
         schedule(assessor_.next_step());
@@ -31,13 +31,13 @@ bool RailManager::poll(base::Nanoseconds now) {
     for (std::uint32_t i = 0; i < rails && !found; ++i) {
         const auto rail = next_rail_;
         next_rail_ = next_rail_ + 1 < rails ? next_rail_ + 1 : 0;
-        if (rail == 0) round_begun_ = now;
+        if (rail == 0) looks_.begun = now;
         const bool expects = rails_[rail].polled && (!rails_[rail].inward || links_.any_of(rail));
         found = expects && assessor_.may_look(rail, now) && poll_rail(rail, exact, now);
-        if (next_rail_ == 0) looked_ = round_begun_;
+        if (next_rail_ == 0) looks_.looked = looks_.begun;
     }
     any = any || found;
-    if (!found) quiet_ = now;
+    if (!found) looks_.quiet = now;
     if (heard_awaited_) static_cast<void>(catch_up());
     if (now >= next_deadline_) {
         next_deadline_ = never;
@@ -46,10 +46,10 @@ bool RailManager::poll(base::Nanoseconds now) {
         take_new_rails(now);
         recover(now);
         watch_links(now);
-        schedule(
-            connector_.expire(looked_));  // of what has just begun, too; an answer that nobody looked for is no silence
+        schedule(connector_.expire(
+            looks_.looked));  // of what has just begun, too; an answer that nobody looked for is no silence
         schedule(assessor_.next_step());
-        if (node_.take_damage()) report_damage();
+        if (ledger_.node().take_damage()) report_damage();
         any = true;  // operations may have failed: whoever is about to sleep must look again
     }
     if (!late_links_.empty()) {
@@ -73,7 +73,7 @@ bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds no
     look_ = {.begun = begun, .at = ended, .blind = blind};
     if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);
     for (std::size_t i = 0; i < count; ++i) handle(rail, events_[i], now);
-    settle(now);
+    ledger_.settle(now, now - looks_.quiet);
     return true;
 }
 
@@ -122,7 +122,7 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
             break;
         default: break;  // notified: puts are closed by frames; nobody asks for notifications
     }
-    schedule(connector_.expire(looked_));
+    schedule(connector_.expire(looks_.looked));
 }
 
 void RailManager::on_received(Link& link, const transports::Event& event, base::Nanoseconds now) {
@@ -143,19 +143,19 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
     if (said_goodbye_ && header->type != FrameType::closing && peers_[link.peer].talk->late) [[unlikely]]
         return;
     if (header->type == FrameType::closing) {
-        if (!peers_[link.peer].talk->late) hear_ack(link, *header, now);
+        if (!peers_[link.peer].talk->late && !hear_ack(link, *header, now)) return;
         link.leaving = true;
         return;
     }
     if (header->type == FrameType::lost || header->type == FrameType::settle) {
-        hear_ack(link, *header, now);  // whoever sent it need not tell once more
+        if (!hear_ack(link, *header, now)) return;  // whoever sent it need not tell once more
         const bool good =
             header->type == FrameType::lost ? lost_there(link.peer, body, now) : on_settle(link, body, now);
         if (!good) break_off(link, "it sent a malformed frame", now);
         return;
     }
     if (header->type == FrameType::ack || header->type == FrameType::settled) {
-        static_cast<void>(take_heard());  // in the order in which they came
+        static_cast<void>(catch_up());  // in the order in which they came
         if (link.state != LinkState::live) return;
         if (header->type == FrameType::settled) {
             if (!on_settled(link, *header, body, now)) break_off(link, "it settled what was never asked", now);
@@ -165,7 +165,7 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         if (!take_acks(link, *header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
         return;
     }
-    hear_ack(link, *header, now);
+    if (!hear_ack(link, *header, now)) return;
     if (header->type == FrameType::probe || header->type == FrameType::probe_reply ||
         header->type == FrameType::model || header->type == FrameType::probe_memory) {
         if (!assess(link, header->type, body)) break_off(link, "it sent a malformed probe", now);
@@ -189,18 +189,29 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
 }
 
 /// What acknowledgements release is put off: what the frame brings is more likely to be waited for. Only if something waits
-/// for it, it is done in this look, as whoever gets the frame's message may not look again for long. Of several from one
-/// link the newest says all; credit counts at once, because without it messages would take the long way.
-void RailManager::hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now) {
+/// for it, it is done in this look, as whoever gets the frame's message may not look again for long; and in the next one if it
+/// was more than some small frames. Of several from one link the newest says all; credit counts at once, because without it
+/// messages would take the long way. False: the link is given up.
+bool RailManager::hear_ack(Link& link, const FrameHeader& header, base::Nanoseconds now) {
     auto& talk = *peers_[link.peer].talk;
-    const bool more = take_credit(talk, header);
-    if (!more && heard_.empty() && header.ack == talk.session.acknowledged()) return;  // as in a flood from one side
-    if (heard_.empty() || heard_.back().link != link.slot) heard_.emplace_back();
-    auto& heard = heard_.back();
-    const bool credit = more || heard.credit;
-    heard = {.link = link.slot, .credit = credit, .id = link.id, .header = header, .at = now};
-    heard_awaited_ =
-        heard_awaited_ || !talk.waiting.empty() || !talk.session.open_for_messages() || !bulk_peers_.empty();
+    const bool credit = take_credit(talk, header);
+    const auto hearing = talk.session.hear(header.ack);
+    if (hearing == Session::Hearing::impossible) {
+        break_off(link, "it acknowledged what was never sent", now);
+        return false;
+    }
+    const bool news = hearing == Session::Hearing::news;
+    if (news) ledger_.heard(link, talk, header, now);
+    if (!news && !(credit && talk.hungry)) return true;  // as in a flood from one side
+    auto& heard = link.heard;
+    if (!heard.listed) heard_.push_back(link.slot);
+    heard = {
+        .header = header, .at = now, .unseen = now - looks_.quiet, .credit = credit || heard.credit, .listed = true};
+    const bool light = talk.heavy - talk.session.acknowledged() - 1 >= Session::window && tracer_ == nullptr;
+    due_ = light ? std::min(due_, now + put_off_longest) : 0;
+    heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || !talk.session.open_for_messages() ||
+                     !bulk_peers_.empty();
+    return true;
 }
 
 /// True if the application over there has taken more of what we sent.
@@ -215,15 +226,20 @@ bool RailManager::take_heard() {
     heard_awaited_ = false;
     if (heard_.empty()) return false;
     taking_.swap(heard_);
-    for (const auto& heard : taking_) {
-        Link& link = links_.at(heard.link);
-        if (link.state != LinkState::live || link.id != heard.id) continue;
+    base::Nanoseconds at = 0;
+    base::Nanoseconds unseen = 0;
+    for (const auto slot : taking_) {
+        Link& link = links_.at(slot);
+        const auto heard = std::exchange(link.heard, {});
+        if (!heard.listed || link.state != LinkState::live) continue;  // it was that of a link before
+        at = heard.at;
+        unseen = heard.unseen;
         if (!take_acks(link, heard.header, {}, heard.credit, heard.at)) {
             break_off(link, "it acknowledged what was never sent", heard.at);
         }
     }
-    settle(taking_.back().at);
     taking_.clear();
+    ledger_.settle(at, unseen);
     return true;
 }
 
@@ -235,14 +251,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     bool moved = credit;
     const auto release = [&](Frame& frame) {
         moved = true;
-        released_ |= std::uint64_t{1} << frame.rail;
-        if (std::exchange(frame.charged, false)) {
-            learn_from(link, header, frame, now);
-        } else if (frame.link != no_link) {
-            std::erase(late_, &frame);  // acknowledged before it can have arrived: the other side makes that up
-        }
-        if (frame.predicted != 0) [[unlikely]]
-            compare(link, header, frame, now);
+        ledger_.acknowledged(frame, link, header, now);
         frame.acked = true;
         release_if_free(peer, frame);
     };
@@ -260,6 +269,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (!talk.groups.empty()) review_groups(talk, now);
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
     if (!bulk_peers_.empty()) feed_all(now);
+    talk.hungry = false;
     upper_.on_sendable(peer);
     return true;
 }

@@ -74,6 +74,16 @@ struct Link {
     [[nodiscard]] bool asks_too_much() const noexcept { return queued_answers > most_answers; }
     static constexpr std::uint64_t most_answers = 256 << 10;  // some of the largest
 
+    /// The newest acknowledgement that came with a frame and is not taken yet.
+    struct Heard {
+        FrameHeader header;
+        base::Nanoseconds at = 0;
+        base::Nanoseconds unseen = 0;  // it may have been there for so long
+        bool credit = false;           // it, or one before, brought some
+        bool listed = false;           // there is one
+    };
+    Heard heard;
+
     sched::Echo echo;
     base::Nanoseconds said_at = 0;  // when the process at the other end last said something over it
     Silence silence;

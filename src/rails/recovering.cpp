@@ -66,7 +66,7 @@ void RailManager::note_back(const Link& link, base::Nanoseconds now) {
     const auto lost = recovery_.back(pair_of(link), now);
     if (!lost) return;
     if (lost->missed) return;
-    paces_[link.rail].restored(now, busy_.time());
+    ledger_.restored(link.rail, now);
     const auto down = now - lost->since;
     log_.warning("rail {}: link {} to {} is back after {:.3f} s; it was lost: {}", rails_[link.rail].traits().name,
                  link.label, peers_.name(link.peer), seconds(down), lost->cause);

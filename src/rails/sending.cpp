@@ -29,20 +29,36 @@ void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) 
 
 void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (follows_lead(talk, *frame, now)) {
-        talk.session.enter(*frame);
+        number(talk, *frame);
         hand_over(links_.at(talk.lead.link), talk, frame, now);
         return;
     }
     // What there is to choose from is to be known, and what the peer acknowledges to have been numbered, before this frame is.
     if (talk.links.size() > 1 || frame->piece_count > 0) static_cast<void>(catch_up());
-    talk.session.enter(*frame);
+    number(talk, *frame);
     route(peer, talk, frame, now);
 }
 
 /// To a link that is no choice: what it costs others is seen to when it is gone.
 void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (!post_at_once(link, talk, *frame, now)) line_up(link, frame, now);
-    if (!frame->acked) late_.push_back(frame);
+    if (frame->acked) return;
+    const bool light = ledger_.put_off(link, talk, *frame, now) && frame->wire_bytes() <= small_bytes;
+    due_ = light ? std::min(due_, now + put_off_longest) : 0;
+}
+
+/// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of small ones, and they hold little.
+void RailManager::number(Conversation& talk, Frame& frame) {
+    talk.session.enter(frame);
+    if (frame.token != 0 || frame.wire_bytes() > small_bytes) talk.heavy = frame.seq + 1;
+}
+
+/// Does what was put off: first what was sent is charged, then what was acknowledged is taken off. True if there was something.
+bool RailManager::catch_up() {
+    due_ = never;
+    if (heard_.empty() && !ledger_.any_late()) return false;
+    ledger_.charge_late();
+    return take_heard();
 }
 
 bool RailManager::follows_lead(Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept {
@@ -73,7 +89,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         hand_over(links_.at(talk.links.front()), talk, frame, now);
         return;
     }
-    refresh(talk, now);
+    ledger_.refresh(talk, now);
     std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us
         for (std::size_t i = 0; i < talk.links.size(); ++i) {
@@ -85,7 +101,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     if (frame->piece_count == 0 && frame->wire_bytes() <= small_bytes) find_lead(talk, choice, now);
     Link& chosen = links_.at(talk.links[choice]);
     if (!post_at_once(chosen, talk, *frame, now)) return enqueue(chosen, frame, now);
-    if (!frame->acked) charge(chosen, *frame, now);
+    if (!frame->acked) ledger_.charge(chosen, *frame, now);
 }
 
 /// A small frame for a rail that copies it, over a link that nothing waits for: it needs no queue, and to wait for others
@@ -114,7 +130,7 @@ bool RailManager::post_at_once(Link& link, Conversation& talk, Frame& frame, bas
 /// Charges the frame and puts it into the link's outbox; the link's candidate is fresh.
 void RailManager::enqueue(Link& link, Frame* frame, base::Nanoseconds now) {
     line_up(link, frame, now);
-    if (!frame->acked) charge(link, *frame, now);
+    if (!frame->acked) ledger_.charge(link, *frame, now);
 }
 
 void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
@@ -156,8 +172,8 @@ void RailManager::mark_dirty(Link& link) {
 
 void RailManager::flush(base::Nanoseconds now) {
     now_ = now;
-    post_dirty();
-    if (catch_up()) post_dirty();
+    if (!dirty_.empty()) post_dirty();
+    if (now >= due_ && catch_up()) post_dirty();
 }
 
 void RailManager::post_dirty() {
@@ -218,12 +234,12 @@ bool RailManager::post_outbox(Link& link) {
 
 void RailManager::drop_put(Link& link, Frame& frame) {
     const bool charged = frame.charged;
-    uncharge(frame);
+    ledger_.uncharge(frame, now_);
     link.queued_bytes -= frame.wire_bytes();
     --link.bulk;
     drop_put(frame);
     link.queued_bytes += frame.wire_bytes();
-    if (charged) charge(link, frame, now_);
+    if (charged) ledger_.charge(link, frame, now_);
 }
 
 /// The rail has taken so many of works_.
@@ -318,7 +334,7 @@ void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nan
     if (lost_slot == no_link) settle_anew(*known.talk, now);
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (frame.link != lost_slot || frame.queued || frame.undone > 0 || frame.parked) return;
-        uncharge(frame);
+        ledger_.uncharge(frame, now);
         if (frame.denied && frame.piece_count > 0) drop_put(frame);
         frame.again = frame.again || lost_slot != no_link;
         frame.predicted = 0;
