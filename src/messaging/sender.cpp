@@ -10,9 +10,9 @@ Sender::Sender(Options options, Operations& operations, rails::RailManager& rail
                const LastingRegions& lasting)
     : options_(options), operations_(operations), rails_(rails), bulk_(bulk), lasting_(lasting) {}
 
-Sender::Flow& Sender::flow_to(std::uint32_t peer) {
+Sender::Flow& Sender::new_flow(std::uint32_t peer) {
     if (peer >= flows_.size()) flows_.resize(peer + 1);
-    if (flows_[peer] == nullptr) flows_[peer] = std::make_unique<Flow>();
+    flows_[peer] = std::make_unique<Flow>();
     return *flows_[peer];
 }
 

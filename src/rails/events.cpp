@@ -16,48 +16,72 @@ constexpr base::Nanoseconds scan_delay = 50 * base::millisecond;
 }  // namespace
 
 bool RailManager::poll(base::Nanoseconds now) {
-    // The first rail that has something ends the round: what it brought should reach the application before other rails are
-    // looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn.
     now_ = now;
     bool any = now >= due_ && catch_up();
-    if (assessor_.working()) {
+    if (assessor_.working()) [[unlikely]] {
         any = assessor_.step(now) || any;
         schedule(assessor_.next_step());
     }
-    const bool exact = assessor_.timing(now);
-    if (exact) next_rail_ = assessor_.timed_rail();  // what is timed there should not wait for the others
-    const auto rails = static_cast<std::uint32_t>(rails_.size());
-    bool found = false;
-    for (std::uint32_t i = 0; i < rails && !found; ++i) {
-        const auto rail = next_rail_;
-        next_rail_ = next_rail_ + 1 < rails ? next_rail_ + 1 : 0;
-        if (rail == 0) looks_.begun = now;
-        const bool expects = rails_[rail].polled && (!rails_[rail].inward || links_.any_of(rail));
-        found = expects && assessor_.may_look(rail, now) && poll_rail(rail, exact, now);
-        if (next_rail_ == 0) looks_.looked = looks_.begun;
-    }
-    any = any || found;
-    if (!found) looks_.quiet = now;
-    if (heard_awaited_) static_cast<void>(catch_up());
-    if (now >= next_deadline_) {
-        next_deadline_ = never;
-        run_acks(now);
-        connect_waiting(now);
-        take_new_rails(now);
-        recover(now);
-        watch_links(now);
-        schedule(connector_.expire(
-            looks_.looked));  // of what has just begun, too; an answer that nobody looked for is no silence
-        schedule(assessor_.next_step());
-        if (ledger_.node().take_damage()) report_damage();
+    const bool found = look_round(assessor_.timing(now), now);
+    if (heard_awaited_) [[unlikely]]
+        static_cast<void>(catch_up());
+    if (now >= next_deadline_) [[unlikely]] {
+        keep_time(now);
         any = true;  // operations may have failed: whoever is about to sleep must look again
     }
-    if (!late_links_.empty()) {
+    if (!late_links_.empty()) [[unlikely]] {
         close_late(now);
         any = true;
     }
     if (!dirty_.empty()) flush(now);
-    return any;
+    return any || found;
+}
+
+/// The first rail that has something ends the round: what it brought should reach the application before other rails are
+/// looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn.
+bool RailManager::look_round(bool exact, base::Nanoseconds now) {
+    if (watched_of_ != links_.changes()) [[unlikely]]
+        list_rails();
+    const auto rails = watched_.size();
+    if (exact) [[unlikely]] {  // what is timed there should not wait for the others
+        const auto timed = std::ranges::find(watched_, assessor_.timed_rail());
+        if (timed != watched_.end()) next_rail_ = static_cast<std::size_t>(timed - watched_.begin());
+    }
+    for (auto left = rails; left > 0; --left) {
+        const auto place = next_rail_;
+        next_rail_ = place + 1 < rails ? place + 1 : 0;
+        if (place == 0) looks_.begun = now;
+        const auto rail = watched_[place];
+        const bool found = assessor_.may_look(rail, now) && poll_rail(rail, exact, now);
+        if (next_rail_ == 0) looks_.looked = looks_.begun;
+        if (found) return true;
+    }
+    if (rails == 0) looks_.looked = now;
+    looks_.quiet = now;
+    return false;
+}
+
+void RailManager::list_rails() {
+    watched_of_ = links_.changes();
+    watched_.clear();
+    next_rail_ = 0;
+    for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
+        if (rails_[rail].polled && (!rails_[rail].inward || links_.any_of(rail))) watched_.push_back(rail);
+    }
+}
+
+/// Something is due, or may be.
+void RailManager::keep_time(base::Nanoseconds now) {
+    next_deadline_ = never;
+    run_acks(now);
+    connect_waiting(now);
+    take_new_rails(now);
+    recover(now);
+    watch_links(now);
+    // Of what has just begun, too; an answer that nobody looked for is no silence.
+    schedule(connector_.expire(looks_.looked));
+    schedule(assessor_.next_step());
+    if (ledger_.node().take_damage()) report_damage();
 }
 
 bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds now) {
@@ -91,19 +115,15 @@ bool RailManager::take_note(std::uint32_t rail, std::span<const transports::Even
 }
 
 void RailManager::handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
-    switch (event.kind) {
-        case EventKind::done: on_done(rail, event, now); return;
-        case EventKind::received:
-            if (Link* link = links_.find(rail, event.link); link != nullptr) {
-                if (link->state == LinkState::live) {
-                    on_received(*link, event, now);
-                } else if (link->state != LinkState::closing) {
-                    static_cast<void>(catch_up());  // as below
-                    connector_.received(*link, event.data, now);
-                }
-            }
-            return;
-        default: break;
+    if (event.kind == EventKind::done) return on_done(rail, event, now);
+    if (event.kind == EventKind::received) {
+        Link* const link = links_.find(rail, event.link);
+        if (link == nullptr) return;
+        if (link->state == LinkState::live) [[likely]]
+            return on_received(*link, event, now);
+        if (link->state == LinkState::closing) return;
+        static_cast<void>(catch_up());  // as below
+        return connector_.received(*link, event.data, now);
     }
     static_cast<void>(catch_up());  // sessions and links are about to change
     switch (event.kind) {
@@ -139,37 +159,48 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         return;
     }
     const auto body = bytes.subspan(FrameHeader::size);
+    auto& known = peers_[link.peer];
     // What comes after our goodbye is for nobody. A session that is over here may go on there, and its numbers make no sense.
-    if (said_goodbye_ && header->type != FrameType::closing && peers_[link.peer].talk->late) [[unlikely]]
+    if (said_goodbye_ && header->type != FrameType::closing && known.talk->late) [[unlikely]]
         return;
-    if (header->type == FrameType::closing) {
-        if (!peers_[link.peer].talk->late && !hear_ack(link, *header, now)) return;
+    if (header->type < FrameType::eager) return on_control(link, *header, body, now);
+    if (!hear_ack(link, *known.talk, *header, now)) return;
+    if (!take_in(link, known, *header, body, now)) break_off(link, "it broke the wire protocol", now);
+}
+
+/// Frames of the rail manager's own.
+void RailManager::on_control(Link& link, const FrameHeader& header, std::span<const std::byte> body,
+                             base::Nanoseconds now) {
+    auto& known = peers_[link.peer];
+    auto& talk = *known.talk;
+    if (header.type == FrameType::closing) {
+        if (!talk.late && !hear_ack(link, talk, header, now)) return;
         link.leaving = true;
         return;
     }
-    if (header->type == FrameType::lost || header->type == FrameType::settle) {
-        if (!hear_ack(link, *header, now)) return;  // whoever sent it need not tell once more
+    if (header.type == FrameType::lost || header.type == FrameType::settle) {
+        if (!hear_ack(link, talk, header, now)) return;  // whoever sent it need not tell once more
         const bool good =
-            header->type == FrameType::lost ? lost_there(link.peer, body, now) : on_settle(link, body, now);
+            header.type == FrameType::lost ? lost_there(link.peer, body, now) : on_settle(link, body, now);
         if (!good) break_off(link, "it sent a malformed frame", now);
         return;
     }
-    if (header->type == FrameType::ack || header->type == FrameType::settled) {
+    if (header.type == FrameType::ack || header.type == FrameType::settled) {
         static_cast<void>(catch_up());  // in the order in which they came
         if (link.state != LinkState::live) return;
-        if (header->type == FrameType::settled) {
-            if (!on_settled(link, *header, body, now)) break_off(link, "it settled what was never asked", now);
+        if (header.type == FrameType::settled) {
+            if (!on_settled(link, header, body, now)) break_off(link, "it settled what was never asked", now);
             return;
         }
-        const bool credit = take_credit(*peers_[link.peer].talk, *header);
-        if (!take_acks(link, *header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
+        const bool credit = take_credit(talk, header);
+        if (!take_acks(link, header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
         return;
     }
-    if (!hear_ack(link, *header, now)) return;
-    if (header->type == FrameType::probe || header->type == FrameType::probe_reply ||
-        header->type == FrameType::model || header->type == FrameType::probe_memory) {
-        if (!assess(link, header->type, body)) break_off(link, "it sent a malformed probe", now);
-    } else if (!take_in(link, *header, body, now)) {
+    if (!hear_ack(link, talk, header, now)) return;
+    if (header.type == FrameType::probe || header.type == FrameType::probe_reply || header.type == FrameType::model ||
+        header.type == FrameType::probe_memory) {
+        if (!assess(link, header.type, body)) break_off(link, "it sent a malformed probe", now);
+    } else if (!take_in(link, known, header, body, now)) {
         break_off(link, "it broke the wire protocol", now);
     }
 }
@@ -192,8 +223,7 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
 /// for it, it is done in this look, as whoever gets the frame's message may not look again for long; and in the next one if it
 /// was more than some small frames. Of several from one link the newest says all; credit counts at once, because without it
 /// messages would take the long way. False: the link is given up.
-bool RailManager::hear_ack(Link& link, const FrameHeader& header, base::Nanoseconds now) {
-    auto& talk = *peers_[link.peer].talk;
+bool RailManager::hear_ack(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) {
     const bool credit = take_credit(talk, header);
     const auto hearing = talk.session.hear(header.ack);
     if (hearing == Session::Hearing::impossible) {
@@ -205,8 +235,12 @@ bool RailManager::hear_ack(Link& link, const FrameHeader& header, base::Nanoseco
     if (!news && !(credit && talk.hungry)) return true;  // as in a flood from one side
     auto& heard = link.heard;
     if (!heard.listed) heard_.push_back(link.slot);
-    heard = {
-        .header = header, .at = now, .unseen = now - looks_.quiet, .credit = credit || heard.credit, .listed = true};
+    heard = {.ack = header.ack,
+             .held = header.held,
+             .at = now,
+             .unseen = now - looks_.quiet,
+             .credit = credit || heard.credit,
+             .listed = true};
     const bool light = talk.heavy - talk.session.acknowledged() - 1 >= Session::window && tracer_ == nullptr;
     due_ = light ? std::min(due_, now + put_off_longest) : 0;
     heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || !talk.session.open_for_messages() ||
@@ -234,7 +268,8 @@ bool RailManager::take_heard() {
         if (!heard.listed || link.state != LinkState::live) continue;  // it was that of a link before
         at = heard.at;
         unseen = heard.unseen;
-        if (!take_acks(link, heard.header, {}, heard.credit, heard.at)) {
+        const FrameHeader header{.type = FrameType::eager, .held = heard.held, .ack = heard.ack};
+        if (!take_acks(link, header, {}, heard.credit, heard.at)) {
             break_off(link, "it acknowledged what was never sent", heard.at);
         }
     }
@@ -274,49 +309,51 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     return true;
 }
 
-bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const std::byte> body,
+bool RailManager::take_in(Link& link, Known& known, const FrameHeader& header, std::span<const std::byte> body,
                           base::Nanoseconds now) {
     const auto peer = link.peer;
-    auto& known = peers_[peer];
     auto& talk = *known.talk;
     if (header.type == FrameType::proof) return true;  // once more: it proves nothing new and harms nothing
     const bool ack_now = (header.flags & frame_flag::ack_now) != 0;
     ++talk.owed;
     owe_ack(peer, talk, ack_now ? 0 : now + options_.ack_delay);
-    auto& traffic = known.traffic[link.rail];
-    switch (talk.session.arrived(header.seq)) {
-        case Session::Arrival::impossible: return false;
-        case Session::Arrival::duplicate: ++traffic.duplicate_frames; return true;
-        case Session::Arrival::fresh: break;
+    auto& traffic = *link.traffic;
+    if (!talk.session.arrived_next(header.seq)) {
+        switch (talk.session.arrived(header.seq)) {
+            case Session::Arrival::impossible: return false;
+            case Session::Arrival::duplicate: ++traffic.duplicate_frames; return true;
+            case Session::Arrival::fresh: break;
+        }
     }
     talk.arrived = now;
     talk.last_link = link.slot;
     ++traffic.received_frames;
     traffic.received_bytes += header.aux;
+    const bool ordered = (header.flags & frame_flag::ordered) != 0;
+    if (!ordered) return hand_up(peer, known, header, body, now);
     bool good = true;
     const auto up = [&](const FrameHeader& in, std::span<const std::byte> bytes) {
-        if (known.left) return;  // answers that crossed with its goodbye
-        if (in.type >= FrameType::eager) [[likely]] {
-            good = upper_.on_frame(peer, in, bytes) && good;
-        } else if (in.type == FrameType::bye) {
-            known.left = true;
-            recovery_.forget(peer);
-            assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
-            flooder_.stop(peer);
-            upper_.on_peer_left(peer);
-            upper_.on_peer_gone(peer, ErrorCode::peer_left);
-        } else if (in.type == FrameType::address) {
-            good = moved(peer, bytes, now) && good;
-        } else {
-            good = false;
-        }
+        good = hand_up(peer, known, in, bytes, now) && good;
     };
-    const bool ordered = (header.flags & frame_flag::ordered) != 0;
-    if (!ordered) {
-        up(header, body);
-        return good;
-    }
     return talk.session.in_order(header, body, up) && good;
+}
+
+/// A frame in its turn. False: it breaks the protocol.
+bool RailManager::hand_up(std::uint32_t peer, Known& known, const FrameHeader& header, std::span<const std::byte> body,
+                          base::Nanoseconds now) {
+    if (known.left) return true;  // answers that crossed with its goodbye
+    if (header.type >= FrameType::eager) [[likely]]
+        return upper_.on_frame(peer, header, body);
+    if (header.type == FrameType::bye) {
+        known.left = true;
+        recovery_.forget(peer);
+        assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
+        flooder_.stop(peer);
+        upper_.on_peer_left(peer);
+        upper_.on_peer_gone(peer, ErrorCode::peer_left);
+        return true;
+    }
+    return header.type == FrameType::address && moved(peer, body, now);
 }
 
 void RailManager::break_off(Link& link, std::string_view cause, base::Nanoseconds now) {

@@ -124,9 +124,9 @@ private:
     Tracer* tracer_ = nullptr;  // the rail manager's, if there is one
     // Frames with none of these bits in their number are noted before they are charged: all, where there is a tracer.
     std::uint32_t noted_mask_ = frames_per_prediction - 1;
-    std::vector<Frame*> late_;         // put off
-    std::vector<sched::Pace> paces_;   // by rail
-    sched::NodeLoad node_;             // what others of this node have on them
+    std::vector<Frame*> late_;        // put off
+    std::vector<sched::Pace> paces_;  // by rail
+    sched::NodeLoad node_;            // what others of this node have on them
     sched::BusyClock busy_;
     std::uint64_t released_ = 0;  // rails, as bits, where something was acknowledged since the last settle()
 };

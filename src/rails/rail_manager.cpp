@@ -87,12 +87,9 @@ std::uint32_t RailManager::learn(const ProcessAddress& address, Source source) {
     return peer;
 }
 
-Conversation& RailManager::talk_to(std::uint32_t peer) {
-    auto& known = peers_[peer];
-    if (known.talk == nullptr) {
-        known.talk = std::make_unique<Conversation>(pool_);
-        if (known.traffic == nullptr) known.traffic = std::make_unique<Traffic[]>(rails_.capacity());
-    }
+Conversation& RailManager::begin_talk(Known& known) {
+    known.talk = std::make_unique<Conversation>(pool_);
+    if (known.traffic == nullptr) known.traffic = std::make_unique<Traffic[]>(rails_.capacity());
     return *known.talk;
 }
 
@@ -118,12 +115,6 @@ void RailManager::want(std::uint32_t peer, base::Nanoseconds now) {
 bool RailManager::connected(std::uint32_t peer) const noexcept {
     const auto* talk = peers_[peer].talk.get();
     return talk != nullptr && !talk->links.empty();
-}
-
-bool RailManager::sendable(std::uint32_t peer) const noexcept {
-    const auto* talk = peers_[peer].talk.get();
-    return talk != nullptr && !peers_[peer].left && !talk->links.empty() && talk->waiting.empty() &&
-           talk->session.open_for_messages();
 }
 
 bool RailManager::idle(std::uint32_t peer) const noexcept {
@@ -257,6 +248,8 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     const auto& traits = rails_[link.rail].traits();
     const auto speed = traits.speed_bps;
     link.quiet_max = traits.quiet_max;
+    link.over_rail = rails_[link.rail].rail.get();
+    link.traffic = &peers_[peer].traffic[link.rail];
     if (talk.links.empty()) recovery_.connected(peer, now);
     std::size_t place = 0;
     while (place < talk.links.size() && talk.candidates[place].speed_bps >= speed) ++place;

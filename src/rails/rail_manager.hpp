@@ -150,7 +150,12 @@ public:
     /// Whatever came before `now` would have woken the caller, who slept until then.
     void watched_until(base::Nanoseconds now) noexcept { looks_ = {.begun = now, .looked = now, .quiet = now}; }
     /// Whether a message may go to the peer now.
-    [[nodiscard]] bool sendable(std::uint32_t peer) const noexcept;
+    [[nodiscard]] bool sendable(std::uint32_t peer) const noexcept {
+        const auto& known = peers_[peer];
+        const auto* talk = known.talk.get();
+        return talk != nullptr && !known.left && !talk->links.empty() && talk->waiting.empty() &&
+               talk->session.open_for_messages();
+    }
     [[nodiscard]] bool connected(std::uint32_t peer) const noexcept;
 
     // --- Frames ------------------------------------------------------------------------------------------------------
@@ -209,8 +214,16 @@ public:
     void flush(base::Nanoseconds now);
 
     /// Credit: `units` of the peer's data have been taken by the application; what the peer says of ours.
-    void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now);
-    [[nodiscard]] std::uint32_t consumed_by(std::uint32_t peer) const noexcept;
+    void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {
+        auto* talk = peers_[peer].talk.get();
+        if (talk == nullptr) return;  // its session is over
+        talk->consumed_here += units;
+        owe_ack(peer, *talk, now + options_.ack_delay);
+    }
+    [[nodiscard]] std::uint32_t consumed_by(std::uint32_t peer) const noexcept {
+        const auto* talk = peers_[peer].talk.get();
+        return talk == nullptr ? 0 : talk->consumed_there;
+    }
 
     /// What would be done with `bytes` to the peer, which is connected: a frame of that length, or a payload to be divided.
     [[nodiscard]] Explanation explain(std::uint32_t peer, std::uint64_t bytes, bool divisible, base::Nanoseconds now);
@@ -295,12 +308,18 @@ private:
     void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_received(Link& link, const transports::Event& event, base::Nanoseconds now);
     void on_link_down(Link& link, const transports::Event& event, base::Nanoseconds now);
-    [[nodiscard]] bool take_in(Link& link, const FrameHeader& header, std::span<const std::byte> body,
+    [[nodiscard]] bool take_in(Link& link, Known& known, const FrameHeader& header, std::span<const std::byte> body,
                                base::Nanoseconds now);
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                                  bool credit, base::Nanoseconds now);
     [[nodiscard]] static bool take_credit(Conversation& talk, const FrameHeader& header) noexcept;
-    [[nodiscard]] bool hear_ack(Link& link, const FrameHeader& header, base::Nanoseconds now);
+    [[nodiscard]] bool hear_ack(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now);
+    void on_control(Link& link, const FrameHeader& header, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool hand_up(std::uint32_t peer, Known& known, const FrameHeader& header,
+                               std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool look_round(bool exact, base::Nanoseconds now);
+    void list_rails();
+    void keep_time(base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
@@ -358,7 +377,11 @@ private:
     [[nodiscard]] Link& least_busy(const Conversation& talk) noexcept;
     void send_ack(Conversation& talk, base::Nanoseconds now);
     [[nodiscard]] Frame* ack_frame(const Conversation& talk);
-    void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due);
+    void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
+        if (talk.owed >= frames_per_ack || talk.consumed_here - talk.reported_here >= options_.credit_report) due = 0;
+        if (!talk.ack_listed || talk.ack_due > due) list_ack(peer, talk, due);
+    }
+    void list_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due);
     void run_acks(base::Nanoseconds now);
     void schedule(base::Nanoseconds when) noexcept { next_deadline_ = std::min(next_deadline_, when); }
 
@@ -395,7 +418,11 @@ private:
     // Peers (rail_manager.cpp)
     void share_with_node(std::uint32_t rail);
     void report_damage();
-    Conversation& talk_to(std::uint32_t peer);
+    Conversation& talk_to(std::uint32_t peer) {
+        auto& known = peers_[peer];
+        return known.talk != nullptr ? *known.talk : begin_talk(known);
+    }
+    Conversation& begin_talk(Known& known);
     void attach(Link& link, base::Nanoseconds now);
     void detach(Link& link);
     void number_links(Conversation& talk) noexcept;
@@ -411,6 +438,9 @@ private:
     [[nodiscard]] LogGP corrected(LogGP model, const sched::Pace& pace) const;
 
     static constexpr auto never = base::never;
+    // Acknowledge at the latest after this many frames: a sixteenth of the window keeps the sender going, and one
+    // acknowledgement in 256 frames costs next to nothing.
+    static constexpr std::uint32_t frames_per_ack = Session::window / 16;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
     static constexpr std::size_t batch = 64;
 
@@ -448,9 +478,11 @@ private:
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
     // Live only since we said goodbye: to be told that they end, or told so and to be ended.
     std::vector<std::uint32_t> late_links_;
-    bool said_goodbye_ = false;    // we have said goodbye
-    std::uint32_t next_rail_ = 0;  // whose turn it is to be polled
-    base::Nanoseconds now_ = 0;    // as last told
+    bool said_goodbye_ = false;           // we have said goodbye
+    std::vector<std::uint32_t> watched_;  // rails that something may come of, as far as was known ...
+    std::uint64_t watched_of_ = 0;  // ... when there had been so many changes to the links; 0: other rails are up now
+    std::size_t next_rail_ = 0;     // whose turn it is to be polled, of those
+    base::Nanoseconds now_ = 0;     // as last told
     model::Watch watch_;
     Look look_;  // the one whose events are being handled
     base::Nanoseconds next_deadline_ = never;

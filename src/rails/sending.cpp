@@ -112,18 +112,15 @@ bool RailManager::post_at_once(Link& link, Conversation& talk, Frame& frame, bas
     if (link.silence.settled()) [[unlikely]]
         unsettle(link, now);
     Stamp(talk.session.ack(), talk.consumed_here, now - talk.arrived).put_on(frame.data());
-    frame.segment = {frame.data(), frame.bytes, 0};
-    const Work work{.op = Op::send, .quiet = true, .link = link.id, .segments = {&frame.segment, 1}};
-    if (rails_[link.rail].rail->post({&work, 1}) == 0) return false;
+    if (!link.over_rail->send_short(link.id, {frame.data(), frame.bytes})) return false;
     talk.told();
     frame.link = link.slot;
     frame.rail = static_cast<std::uint8_t>(link.rail);
     frame.posted = 1;
     frame.summed = false;
     frame.sent = now;
-    auto& traffic = peers_[link.peer].traffic[link.rail];
-    ++traffic.sent_frames;
-    traffic.sent_bytes += frame.payload;
+    ++link.traffic->sent_frames;
+    link.traffic->sent_bytes += frame.payload;
     return true;
 }
 

@@ -69,6 +69,13 @@ public:
 
     /// Notes the arrival of frame `seq`.
     [[nodiscard]] Arrival arrived(std::uint32_t seq);
+    /// The same, of one that is the next and the highest, as most are: else false, and arrived() is to be called.
+    [[nodiscard]] bool arrived_next(std::uint32_t seq) noexcept {
+        if (seq != highest_ || seq != received_.base()) return false;
+        received_.pop();
+        ++highest_;
+        return true;
+    }
 
     /// Hands an ordered frame up in its turn: calls `up(header, body)` for it and for those it was the last to hold up.
     /// A frame before its turn is copied and kept. False when its number is impossible.
