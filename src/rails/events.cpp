@@ -192,6 +192,7 @@ void RailManager::on_control(Link& link, const FrameHeader& header, std::span<co
             if (!on_settled(link, header, body, now)) break_off(link, "it settled what was never asked", now);
             return;
         }
+        if (talk.session.hear(header.ack) == Session::Hearing::news) Ledger::heard(link, talk, header, now);
         const bool credit = take_credit(talk, header);
         if (!take_acks(link, header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
         return;
@@ -231,7 +232,7 @@ bool RailManager::hear_ack(Link& link, Conversation& talk, const FrameHeader& he
         return false;
     }
     const bool news = hearing == Session::Hearing::news;
-    if (news) ledger_.heard(link, talk, header, now);
+    if (news) Ledger::heard(link, talk, header, now);
     if (!news && !(credit && talk.hungry)) return true;  // as in a flood from one side
     auto& heard = link.heard;
     if (!heard.listed) heard_.push_back(link.slot);
