@@ -1,7 +1,7 @@
 // What a small message costs each side, in instructions: two contexts of one process take turns, so that nobody ever waits and
 // the count is the same every time. To be run by the script `instructions`, which counts the calls below with callgrind, or
-// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES [SLOWED]]]. Where something slows the program, time goes by
-// as much slower with SLOWED: what is done once in so many microseconds is done once in as many messages as at full speed.
+// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES [SLOWED]]]. Where something slows the program, time goes
+// by as much slower with SLOWED: what is done once in so many microseconds is done once in as many messages as at full speed.
 #include <railmux/context.hpp>
 
 #include <chrono>
