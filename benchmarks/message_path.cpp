@@ -1,6 +1,7 @@
 // What a small message costs each side, in instructions: two contexts of one process take turns, so that nobody ever waits and
 // the count is the same every time. To be run by the script `instructions`, which counts the calls below with callgrind, or
-// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES]].
+// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES [SLOWED]]]. Where something slows the program, time goes
+// by as much slower with SLOWED: what is done once in so many microseconds is done once in as many messages as at full speed.
 #include <railmux/context.hpp>
 
 #include <chrono>
@@ -9,6 +10,8 @@
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/clock.hpp"
 
 namespace {
 
@@ -70,11 +73,31 @@ void settle(Side& a, Side& b) {
     }
 }
 
+#if defined(__x86_64__)
+/// Until now time goes by as ever; from now on so many times slower.
+void slow_time(double times) {
+    using railmux::base::now_ns;
+    constexpr double unit = 4294967296.0;  // of TickLine::scale
+    const auto begun = now_ns();
+    const auto from = __rdtsc();
+    while (now_ns() - begun < 20 * railmux::base::millisecond) continue;
+    const auto ticks = __rdtsc();
+    const auto now = now_ns();
+    const auto rate = static_cast<double>(now - begun) / static_cast<double>(ticks - from);
+    railmux::base::detail::process_clock.set({.since = ticks,
+                                              .ns = now,
+                                              .scale = static_cast<std::uint64_t>(rate * unit / times),
+                                              .span = ~std::uint64_t{0}});
+}
+#else
+void slow_time(double) {}
+#endif
+
 }  // namespace
 
 int main(int count, char** arguments) {
     if (count < 2) {
-        std::fprintf(stderr, "usage: message_path RAIL [MESSAGES [BYTES]]\n");
+        std::fprintf(stderr, "usage: message_path RAIL [MESSAGES [BYTES [SLOWED]]]\n");
         return 2;
     }
     const int messages = count > 2 ? std::atoi(arguments[2]) : 100'000;
@@ -87,6 +110,7 @@ int main(int count, char** arguments) {
     a.other = a.context.add_peer(b.context.address());
     b.other = b.context.add_peer(a.context.address());
     settle(a, b);
+    if (count > 4) slow_time(std::atof(arguments[4]));
     const auto begin = std::chrono::steady_clock::now();
     counted(a, b, messages);
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;

@@ -179,8 +179,7 @@ Status Engine::send(Peer to, Tag tag, ConstBuffer data) {
     const auto piece = source(data);
     if (const auto sent = sender_.send_now(peer, tag, {&piece, 1}, data.size(), now_)) {
         unlooked_bytes_ += data.size();
-        deferred_ = true;
-        flush_deferred();
+        flush_now();
         if (unlooked_bytes_ >= bytes_per_look) pass(now_);
         return *sent;
     }
@@ -202,8 +201,7 @@ void Engine::flush_burst(std::size_t bytes) {
     if (now_ - last_post_ >= burst_gap || deferred_bytes_ >= burst_bytes) flush_deferred();
 }
 
-void Engine::flush_deferred() {
-    if (!deferred_) return;
+void Engine::flush_now() {
     rails_.flush(now_);
     last_post_ = now_;
     deferred_ = false;

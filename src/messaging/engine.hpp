@@ -201,7 +201,10 @@ private:
     [[nodiscard]] Request start(Access& access, const Operation& operation);
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
     void flush_burst(std::size_t bytes);
-    void flush_deferred();
+    void flush_deferred() {
+        if (deferred_) flush_now();
+    }
+    void flush_now();
     bool pass(base::Nanoseconds now);
     bool poll_membership(base::Nanoseconds now);
     void take_address(const Membership::News& item, base::Nanoseconds now);
@@ -212,7 +215,10 @@ private:
         refuse_in_callback("a wait");
         return progress_.until(*this, std::move(over), deadline);
     }
-    void refuse_in_callback(std::string_view what) const;
+    void refuse_in_callback(std::string_view what) const {
+        if (calling_back_ != std::thread::id{}) refuse_if_called_back(what);
+    }
+    void refuse_if_called_back(std::string_view what) const;
     Status wait_locked(Request& request);
     [[nodiscard]] Status take(Request& request);
     [[nodiscard]] bool everything_sent();

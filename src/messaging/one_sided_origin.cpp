@@ -67,6 +67,7 @@ void Origin::resume(std::uint32_t peer, base::Nanoseconds now) {
         send(access, now);
     }
     flow.resuming = false;
+    if (flow.waiting != nullptr) rails_.await(peer);
 }
 
 // --- Asking ----------------------------------------------------------------------------------------------------------

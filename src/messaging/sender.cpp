@@ -10,9 +10,9 @@ Sender::Sender(Options options, Operations& operations, rails::RailManager& rail
                const LastingRegions& lasting)
     : options_(options), operations_(operations), rails_(rails), bulk_(bulk), lasting_(lasting) {}
 
-Sender::Flow& Sender::flow_to(std::uint32_t peer) {
+Sender::Flow& Sender::new_flow(std::uint32_t peer) {
     if (peer >= flows_.size()) flows_.resize(peer + 1);
-    if (flows_[peer] == nullptr) flows_[peer] = std::make_unique<Flow>();
+    flows_[peer] = std::make_unique<Flow>();
     return *flows_[peer];
 }
 
@@ -32,6 +32,7 @@ void Sender::start(Operation& operation, base::Nanoseconds now) {
     if (flow.waiting.empty() && rails_.sendable(operation.peer) && try_send(operation, flow, now)) return;
     flow.waiting.push(operation);
     rails_.want(operation.peer, now);  // does nothing while there are links
+    rails_.await(operation.peer);
 }
 
 void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
@@ -41,9 +42,10 @@ void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
         Operation& operation = flow.waiting.pop();  // once sent it may be gone
         if (!try_send(operation, flow, now)) {
             flow.waiting.push_front(operation);
-            return;
+            break;
         }
     }
+    if (!flow.waiting.empty()) rails_.await(peer);
 }
 
 bool Sender::try_send(Operation& operation, Flow& flow, base::Nanoseconds now) {

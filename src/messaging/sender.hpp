@@ -53,7 +53,12 @@ private:
         std::uint32_t charged = 0;  // credit units, ever
     };
 
-    [[nodiscard]] Flow& flow_to(std::uint32_t peer);
+    [[nodiscard]] Flow& flow_to(std::uint32_t peer) {
+        if (peer < flows_.size() && flows_[peer] != nullptr) [[likely]]
+            return *flows_[peer];
+        return new_flow(peer);
+    }
+    [[nodiscard]] Flow& new_flow(std::uint32_t peer);
     [[nodiscard]] bool try_send(Operation& operation, Flow& flow, base::Nanoseconds now);
     [[nodiscard]] std::optional<Status> try_eager(std::uint32_t peer, Tag tag,
                                                   std::span<const transports::Segment> pieces, std::size_t bytes,

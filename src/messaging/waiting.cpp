@@ -55,6 +55,9 @@ bool Engine::call_back() {
 }
 
 base::Nanoseconds Engine::arm(progress::Sleeper& set) {
+    const auto before = ended();
+    rails_.rest();
+    if (ended() != before || operations_.any_finished() || any_news()) return 0;
     auto longest = membership_.time_left();
     descriptors_.resize(rail_set_.size(), -1);
     for (std::size_t rail = 0; rail < rail_set_.size(); ++rail) {
@@ -90,7 +93,7 @@ bool Engine::wants_look(base::Nanoseconds before) noexcept {
 }
 
 /// Callbacks run one at a time: one that waited might wait for itself, or for one that comes after it.
-void Engine::refuse_in_callback(std::string_view what) const {
+void Engine::refuse_if_called_back(std::string_view what) const {
     if (calling_back_ != std::this_thread::get_id()) return;
     throw Error(ErrorCode::invalid_argument, fmt::format("{} in a Completion or another callback of the context", what),
                 "call it elsewhere; a callback may start operations that have callbacks of their own");

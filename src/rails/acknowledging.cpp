@@ -6,23 +6,10 @@
 
 namespace railmux::rails {
 
-namespace {
-// Acknowledge at the latest after this many frames: a sixteenth of the window keeps the sender going, and one
-// acknowledgement in 256 frames costs next to nothing.
-constexpr std::uint32_t frames_per_ack = Session::window / 16;
-}  // namespace
-
-void RailManager::owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
-    if (talk.owed >= frames_per_ack || talk.consumed_here - talk.reported_here >= options_.credit_report) due = 0;
-    if (talk.ack_listed) {
-        if (talk.ack_due <= due) return;
-        talk.ack_due = due;
-    } else {
-        talk.ack_listed = true;
-        talk.ack_due = due;
-        ack_list_.push_back(peer);
-    }
-    schedule(talk.ack_due);
+void RailManager::list_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
+    if (!std::exchange(talk.ack_listed, true)) ack_list_.push_back(peer);
+    talk.ack_due = due;
+    schedule(due);
 }
 
 void RailManager::run_acks(base::Nanoseconds now) {
@@ -68,18 +55,6 @@ void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
     enqueue(least_busy(talk), ack_frame(talk), now);
     talk.owed = 0;
     talk.reported_here = talk.consumed_here;
-}
-
-void RailManager::consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {
-    auto* talk = peers_[peer].talk.get();
-    if (talk == nullptr) return;  // its session is over
-    talk->consumed_here += units;
-    owe_ack(peer, *talk, now + options_.ack_delay);
-}
-
-std::uint32_t RailManager::consumed_by(std::uint32_t peer) const noexcept {
-    const auto* talk = peers_[peer].talk.get();
-    return talk == nullptr ? 0 : talk->consumed_there;
 }
 
 }  // namespace railmux::rails

@@ -53,7 +53,7 @@ void RailManager::feed_bulk(Link& link, base::Nanoseconds now) {
         if (most == 0) return;
         Frame* frame = upper_.next_bulk(link.peer, link.rail, link.remote_rail, most);
         if (frame == nullptr) return;
-        talk.session.enter(*frame);
+        number(talk, *frame);
         enqueue(link, frame, now);
     }
 }
@@ -70,7 +70,7 @@ std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
     if (policy_.replans()) {
         replan(link.peer, talk, now);
     } else {
-        refresh(talk, now);
+        ledger_.refresh(talk, now);
     }
     // With one link there is nothing to decide: it is kept full. What it claims still counts for other peers.
     if (!policy_.replans() || only_choice(talk, link)) return link.bulk < bulk_per_link ? options_.fragment : 0;
@@ -79,9 +79,9 @@ std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
     const auto& candidate = talk.candidates[link.place];
     const auto span = sched::to_ticks(horizon) + 4 * candidate.cost.latency;
     // Of a rail that others use, too, we fill what is ours: together they would line up work for many times as long.
-    const auto per_byte = std::max(candidate.cost.per_byte, paces_[link.rail].own_per_byte());
+    const auto per_byte = std::max(candidate.cost.per_byte, ledger_.pace(link.rail).own_per_byte());
     const auto enough =
-        std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), paces_[link.rail].allowance(busy_.time()));
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), ledger_.allowance(link.rail));
     if (link.unacked_bytes >= std::max(enough, 2 * smallest_share)) return 0;
     const auto piece = static_cast<std::uint64_t>(sched::to_ticks(piece_time) / candidate.cost.per_byte);
     return std::min(claim, std::clamp(piece, smallest_share, options_.fragment));
@@ -90,7 +90,7 @@ std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
 /// Splits what is left for the peer over its links as they are now.
 void RailManager::replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
     drop_claims(talk);
-    refresh(talk, now);
+    ledger_.refresh(talk, now);
     std::uint64_t left = 0;
     bulk_candidates_.clear();
     bulk_places_.clear();
@@ -170,7 +170,7 @@ std::uint64_t RailManager::plan_gets(std::uint32_t peer, const BulkTarget& sourc
                                      base::Nanoseconds now) {
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr || talk->links.empty()) return 0;
-    refresh(*talk, now);
+    ledger_.refresh(*talk, now);
     bulk_shares_.assign(talk->links.size(), 0);
     policy_.split(talk->candidates, bytes, now, bulk_shares_);
     std::uint64_t got = 0, rest = 0;
@@ -214,7 +214,7 @@ void RailManager::plan_bulk(std::uint32_t peer, const BulkTarget& target, std::u
     bulk_candidates_.clear();
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr) return;
-    refresh(*talk, now);
+    ledger_.refresh(*talk, now);
     for (std::size_t i = 0; i < talk->links.size(); ++i) {
         const Link& link = links_.at(talk->links[i]);
         const auto* key = target.find(link.remote_rail);

@@ -19,49 +19,73 @@ constexpr base::Nanoseconds scan_delay = 50 * base::millisecond;
 }  // namespace
 
 bool RailManager::poll(base::Nanoseconds now) {
-    // The first rail that has something ends the round: what it brought should reach the application before other rails are
-    // looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn.
     now_ = now;
-    bool any = catch_up();
-    if (assessor_.working()) {
+    bool any = now >= due_ && catch_up();
+    if (assessor_.working()) [[unlikely]] {
         any = assessor_.step(now) || any;
         schedule(assessor_.next_step());
     }
-    const bool exact = assessor_.timing(now);
-    if (exact) next_rail_ = assessor_.timed_rail();  // what is timed there should not wait for the others
-    const auto rails = static_cast<std::uint32_t>(rails_.size());
-    bool found = false;
-    for (std::uint32_t i = 0; i < rails && !found; ++i) {
-        const auto rail = next_rail_;
-        next_rail_ = next_rail_ + 1 < rails ? next_rail_ + 1 : 0;
-        if (rail == 0) round_begun_ = now;
-        const bool expects = rails_[rail].polled && (!rails_[rail].inward || links_.any_of(rail));
-        found = expects && assessor_.may_look(rail, now) && poll_rail(rail, exact, now);
-        if (next_rail_ == 0) looked_ = round_begun_;
-    }
-    any = any || found;
-    if (!found) quiet_ = now;
+    const bool found = look_round(assessor_.timing(now), now);
     keeping_up_.looked(found, now);
-    if (heard_awaited_) static_cast<void>(catch_up());
-    if (now >= next_deadline_) {
-        next_deadline_ = never;
-        run_acks(now);
-        connect_waiting(now);
-        take_new_rails(now);
-        recover(now);
-        watch_links(now);
-        schedule(
-            connector_.expire(looked_));  // of what has just begun, too; an answer that nobody looked for is no silence
-        schedule(assessor_.next_step());
-        if (node_.take_damage()) report_damage();
+    if (heard_awaited_) [[unlikely]]
+        static_cast<void>(catch_up());
+    if (now >= next_deadline_) [[unlikely]] {
+        keep_time(now);
         any = true;  // operations may have failed: whoever is about to sleep must look again
     }
-    if (!late_links_.empty()) {
+    if (!late_links_.empty()) [[unlikely]] {
         close_late(now);
         any = true;
     }
     if (!dirty_.empty()) flush(now);
-    return any;
+    return any || found;
+}
+
+/// The first rail that has something ends the round: what it brought should reach the application before other rails are
+/// looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn.
+bool RailManager::look_round(bool exact, base::Nanoseconds now) {
+    if (watched_of_ != links_.changes()) [[unlikely]]
+        list_rails();
+    const auto rails = watched_.size();
+    if (exact) [[unlikely]] {  // what is timed there should not wait for the others
+        const auto timed = std::ranges::find(watched_, assessor_.timed_rail());
+        if (timed != watched_.end()) next_rail_ = static_cast<std::size_t>(timed - watched_.begin());
+    }
+    for (auto left = rails; left > 0; --left) {
+        const auto place = next_rail_;
+        next_rail_ = place + 1 < rails ? place + 1 : 0;
+        if (place == 0) looks_.begun = now;
+        const auto rail = watched_[place];
+        const bool found = assessor_.may_look(rail, now) && poll_rail(rail, exact, now);
+        if (next_rail_ == 0) looks_.looked = looks_.begun;
+        if (found) return true;
+    }
+    if (rails == 0) looks_.looked = now;
+    looks_.quiet = now;
+    return false;
+}
+
+void RailManager::list_rails() {
+    watched_of_ = links_.changes();
+    watched_.clear();
+    next_rail_ = 0;
+    for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
+        if (rails_[rail].polled && (!rails_[rail].inward || links_.any_of(rail))) watched_.push_back(rail);
+    }
+}
+
+/// Something is due, or may be.
+void RailManager::keep_time(base::Nanoseconds now) {
+    next_deadline_ = never;
+    run_acks(now);
+    connect_waiting(now);
+    take_new_rails(now);
+    recover(now);
+    watch_links(now);
+    // Of what has just begun, too; an answer that nobody looked for is no silence.
+    schedule(connector_.expire(looks_.looked));
+    schedule(assessor_.next_step());
+    if (ledger_.node().take_damage()) report_damage();
 }
 
 bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds now) {
@@ -77,7 +101,7 @@ bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds no
     look_ = {.begun = begun, .at = ended, .blind = blind};
     if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);
     for (std::size_t i = 0; i < count; ++i) handle(rail, events_[i], now);
-    settle(now);
+    ledger_.settle(now, now - looks_.quiet);
     return true;
 }
 
@@ -95,19 +119,15 @@ bool RailManager::take_note(std::uint32_t rail, std::span<const transports::Even
 }
 
 void RailManager::handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
-    switch (event.kind) {
-        case EventKind::done: on_done(rail, event, now); return;
-        case EventKind::received:
-            if (Link* link = links_.find(rail, event.link); link != nullptr) {
-                if (link->state == LinkState::live) {
-                    on_received(*link, event, now);
-                } else if (link->state != LinkState::closing) {
-                    static_cast<void>(catch_up());  // as below
-                    connector_.received(*link, event.data, now);
-                }
-            }
-            return;
-        default: break;
+    if (event.kind == EventKind::done) return on_done(rail, event, now);
+    if (event.kind == EventKind::received) {
+        Link* const link = links_.find(rail, event.link);
+        if (link == nullptr) return;
+        if (link->state == LinkState::live) [[likely]]
+            return on_received(*link, event, now);
+        if (link->state == LinkState::closing) return;
+        static_cast<void>(catch_up());  // as below
+        return connector_.received(*link, event.data, now);
     }
     static_cast<void>(catch_up());  // sessions and links are about to change
     switch (event.kind) {
@@ -126,7 +146,7 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
             break;
         default: break;  // notified: puts are closed by frames; nobody asks for notifications
     }
-    schedule(connector_.expire(looked_));
+    schedule(connector_.expire(looks_.looked));
 }
 
 void RailManager::on_received(Link& link, const transports::Event& event, base::Nanoseconds now) {
@@ -143,37 +163,49 @@ void RailManager::on_received(Link& link, const transports::Event& event, base::
         return;
     }
     const auto body = bytes.subspan(FrameHeader::size);
+    auto& known = peers_[link.peer];
     // What comes after our goodbye is for nobody. A session that is over here may go on there, and its numbers make no sense.
-    if (said_goodbye_ && header->type != FrameType::closing && peers_[link.peer].talk->late) [[unlikely]]
+    if (said_goodbye_ && header->type != FrameType::closing && known.talk->late) [[unlikely]]
         return;
-    if (header->type == FrameType::closing) {
-        if (!peers_[link.peer].talk->late) hear_ack(link, *header, now);
+    if (header->type < FrameType::eager) return on_control(link, *header, body, now);
+    if (!hear_ack(link, *known.talk, *header, now)) return;
+    if (!take_in(link, known, *header, body, now)) break_off(link, "it broke the wire protocol", now);
+}
+
+/// Frames of the rail manager's own.
+void RailManager::on_control(Link& link, const FrameHeader& header, std::span<const std::byte> body,
+                             base::Nanoseconds now) {
+    auto& known = peers_[link.peer];
+    auto& talk = *known.talk;
+    if (header.type == FrameType::closing) {
+        if (!talk.late && !hear_ack(link, talk, header, now)) return;
         link.leaving = true;
         return;
     }
-    if (header->type == FrameType::lost || header->type == FrameType::settle) {
-        hear_ack(link, *header, now);  // whoever sent it need not tell once more
+    if (header.type == FrameType::lost || header.type == FrameType::settle) {
+        if (!hear_ack(link, talk, header, now)) return;  // whoever sent it need not tell once more
         const bool good =
-            header->type == FrameType::lost ? lost_there(link.peer, body, now) : on_settle(link, body, now);
+            header.type == FrameType::lost ? lost_there(link.peer, body, now) : on_settle(link, body, now);
         if (!good) break_off(link, "it sent a malformed frame", now);
         return;
     }
-    if (header->type == FrameType::ack || header->type == FrameType::settled) {
-        static_cast<void>(take_heard());  // in the order in which they came
+    if (header.type == FrameType::ack || header.type == FrameType::settled) {
+        static_cast<void>(catch_up());  // in the order in which they came
         if (link.state != LinkState::live) return;
-        if (header->type == FrameType::settled) {
-            if (!on_settled(link, *header, body, now)) break_off(link, "it settled what was never asked", now);
+        if (header.type == FrameType::settled) {
+            if (!on_settled(link, header, body, now)) break_off(link, "it settled what was never asked", now);
             return;
         }
-        const bool credit = take_credit(*peers_[link.peer].talk, *header);
-        if (!take_acks(link, *header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
+        if (talk.session.hear(header.ack) == Session::Hearing::news) Ledger::heard(link, talk, header, now);
+        const bool credit = take_credit(talk, header);
+        if (!take_acks(link, header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
         return;
     }
-    hear_ack(link, *header, now);
-    if (header->type == FrameType::probe || header->type == FrameType::probe_reply ||
-        header->type == FrameType::model || header->type == FrameType::probe_memory) {
-        if (!assess(link, header->type, body)) break_off(link, "it sent a malformed probe", now);
-    } else if (!take_in(link, *header, body, now)) {
+    if (!hear_ack(link, talk, header, now)) return;
+    if (header.type == FrameType::probe || header.type == FrameType::probe_reply || header.type == FrameType::model ||
+        header.type == FrameType::probe_memory) {
+        if (!assess(link, header.type, body)) break_off(link, "it sent a malformed probe", now);
+    } else if (!take_in(link, known, header, body, now)) {
         break_off(link, "it broke the wire protocol", now);
     }
 }
@@ -193,18 +225,34 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
 }
 
 /// What acknowledgements release is put off: what the frame brings is more likely to be waited for. Only if something waits
-/// for it, it is done in this look, as whoever gets the frame's message may not look again for long. Of several from one
-/// link the newest says all; credit counts at once, because without it messages would take the long way.
-void RailManager::hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now) {
-    auto& talk = *peers_[link.peer].talk;
-    const bool more = take_credit(talk, header);
-    if (!more && heard_.empty() && header.ack == talk.session.acknowledged()) return;  // as in a flood from one side
-    if (heard_.empty() || heard_.back().link != link.slot) heard_.emplace_back();
-    auto& heard = heard_.back();
-    const bool credit = more || heard.credit;
-    heard = {.link = link.slot, .credit = credit, .id = link.id, .header = header, .at = now};
-    heard_awaited_ =
-        heard_awaited_ || !talk.waiting.empty() || !talk.session.open_for_messages() || !bulk_peers_.empty();
+/// for it, it is done in this look, as whoever gets the frame's message may not look again for long; and in the next one if it
+/// was more than some small frames. Of several from one link the newest says all; credit counts at once, because without it
+/// messages would take the long way. False: the link is given up.
+bool RailManager::hear_ack(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) {
+    const bool credit = take_credit(talk, header);
+    const auto hearing = talk.session.hear(header.ack);
+    if (hearing == Session::Hearing::impossible) {
+        break_off(link, "it acknowledged what was never sent", now);
+        return false;
+    }
+    const bool news = hearing == Session::Hearing::news;
+    if (news) Ledger::heard(link, talk, header, now);
+    if (!news && !(credit && talk.hungry)) return true;  // as in a flood from one side
+    auto& heard = link.heard;
+    if (!heard.listed) heard_.push_back(link.slot);
+    heard = {.ack = header.ack,
+             .with = header.type >= FrameType::eager ? header.aux : 0,
+             .flags = header.flags,
+             .held = header.held,
+             .at = now,
+             .unseen = now - looks_.quiet,
+             .credit = credit || heard.credit,
+             .listed = true};
+    const bool light = talk.heavy - talk.session.acknowledged() - 1 >= Session::window && tracer_ == nullptr;
+    due_ = light ? std::min(due_, now + put_off_longest) : 0;
+    heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || !talk.session.open_for_messages() ||
+                     !bulk_peers_.empty();
+    return true;
 }
 
 /// True if the application over there has taken more of what we sent.
@@ -219,15 +267,22 @@ bool RailManager::take_heard() {
     heard_awaited_ = false;
     if (heard_.empty()) return false;
     taking_.swap(heard_);
-    for (const auto& heard : taking_) {
-        Link& link = links_.at(heard.link);
-        if (link.state != LinkState::live || link.id != heard.id) continue;
-        if (!take_acks(link, heard.header, {}, heard.credit, heard.at)) {
+    base::Nanoseconds at = 0;
+    base::Nanoseconds unseen = 0;
+    for (const auto slot : taking_) {
+        Link& link = links_.at(slot);
+        const auto heard = std::exchange(link.heard, {});
+        if (!heard.listed || link.state != LinkState::live) continue;  // it was that of a link before
+        at = heard.at;
+        unseen = heard.unseen;
+        const FrameHeader header{
+            .type = FrameType::eager, .flags = heard.flags, .held = heard.held, .ack = heard.ack, .aux = heard.with};
+        if (!take_acks(link, header, {}, heard.credit, heard.at)) {
             break_off(link, "it acknowledged what was never sent", heard.at);
         }
     }
-    settle(taking_.back().at);
     taking_.clear();
+    ledger_.settle(at, unseen);
     return true;
 }
 
@@ -240,14 +295,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     bool moved = credit;
     const auto release = [&](Frame& frame) {
         moved = true;
-        released_ |= std::uint64_t{1} << frame.rail;
-        if (std::exchange(frame.charged, false)) {
-            learn_from(link, header, frame, now);
-        } else if (frame.link != no_link) {
-            std::erase(late_, &frame);  // acknowledged before it can have arrived: the other side makes that up
-        }
-        if (frame.predicted != 0) [[unlikely]]
-            compare(link, header, frame, now);
+        ledger_.acknowledged(frame, link, header, now);
         frame.acked = true;
         release_if_free(peer, frame);
     };
@@ -265,24 +313,26 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (!talk.groups.empty()) review_groups(talk, now);
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
     if (!bulk_peers_.empty()) feed_all(now);
+    talk.hungry = false;
     upper_.on_sendable(peer);
     return true;
 }
 
-bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const std::byte> body,
+bool RailManager::take_in(Link& link, Known& known, const FrameHeader& header, std::span<const std::byte> body,
                           base::Nanoseconds now) {
     const auto peer = link.peer;
-    auto& known = peers_[peer];
     auto& talk = *known.talk;
     if (header.type == FrameType::proof) return true;  // once more: it proves nothing new and harms nothing
     const bool ack_now = (header.flags & frame_flag::ack_now) != 0;
     ++talk.owed;
     owe_ack(peer, talk, ack_now ? 0 : now + options_.ack_delay);
-    auto& traffic = known.traffic[link.rail];
-    switch (talk.session.arrived(header.seq)) {
-        case Session::Arrival::impossible: return false;
-        case Session::Arrival::duplicate: ++traffic.duplicate_frames; return true;
-        case Session::Arrival::fresh: break;
+    auto& traffic = *link.traffic;
+    if (!talk.session.arrived_next(header.seq)) {
+        switch (talk.session.arrived(header.seq)) {
+            case Session::Arrival::impossible: return false;
+            case Session::Arrival::duplicate: ++traffic.duplicate_frames; return true;
+            case Session::Arrival::fresh: break;
+        }
     }
     talk.arrived = now;
     talk.last_link = link.slot;
@@ -292,30 +342,31 @@ bool RailManager::take_in(Link& link, const FrameHeader& header, std::span<const
     }
     ++traffic.received_frames;
     traffic.received_bytes += header.aux;
+    const bool ordered = (header.flags & frame_flag::ordered) != 0;
+    if (!ordered) return hand_up(peer, known, header, body, now);
     bool good = true;
     const auto up = [&](const FrameHeader& in, std::span<const std::byte> bytes) {
-        if (known.left) return;  // answers that crossed with its goodbye
-        if (in.type >= FrameType::eager) [[likely]] {
-            good = upper_.on_frame(peer, in, bytes) && good;
-        } else if (in.type == FrameType::bye) {
-            known.left = true;
-            recovery_.forget(peer);
-            assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
-            flooder_.stop(peer);
-            upper_.on_peer_left(peer);
-            upper_.on_peer_gone(peer, ErrorCode::peer_left);
-        } else if (in.type == FrameType::address) {
-            good = moved(peer, bytes, now) && good;
-        } else {
-            good = false;
-        }
+        good = hand_up(peer, known, in, bytes, now) && good;
     };
-    const bool ordered = (header.flags & frame_flag::ordered) != 0;
-    if (!ordered) {
-        up(header, body);
-        return good;
-    }
     return talk.session.in_order(header, body, up) && good;
+}
+
+/// A frame in its turn. False: it breaks the protocol.
+bool RailManager::hand_up(std::uint32_t peer, Known& known, const FrameHeader& header, std::span<const std::byte> body,
+                          base::Nanoseconds now) {
+    if (known.left) return true;  // answers that crossed with its goodbye
+    if (header.type >= FrameType::eager) [[likely]]
+        return upper_.on_frame(peer, header, body);
+    if (header.type == FrameType::bye) {
+        known.left = true;
+        recovery_.forget(peer);
+        assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
+        flooder_.stop(peer);
+        upper_.on_peer_left(peer);
+        upper_.on_peer_gone(peer, ErrorCode::peer_left);
+        return true;
+    }
+    return header.type == FrameType::address && moved(peer, body, now);
 }
 
 void RailManager::break_off(Link& link, std::string_view cause, base::Nanoseconds now) {

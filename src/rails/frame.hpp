@@ -58,6 +58,18 @@ enum class FrameType : std::uint8_t {
     return type == FrameType::probe_reply || type == FrameType::probe_memory || type == FrameType::settled;
 }
 
+/// Whether there is such a type: what comes from others may be anything.
+[[nodiscard]] constexpr bool is_frame_type(FrameType type) noexcept {
+    constexpr auto some = [](FrameType first, FrameType last) {
+        const auto below = [](FrameType limit) { return std::uint64_t{1} << static_cast<unsigned>(limit); };
+        return (below(last) << 1) - below(first);
+    };
+    constexpr std::uint64_t all = some(FrameType::proof, FrameType::probe_memory) |
+                                  some(FrameType::eager, FrameType::fin_ack) | some(FrameType::put, FrameType::results);
+    const auto number = static_cast<unsigned>(type);
+    return number < 64 && (all >> number & 1) != 0;
+}
+
 namespace frame_flag {
 inline constexpr std::uint8_t ordered = 1;  // delivered in `order`
 inline constexpr std::uint8_t ack_now = 2;  // the sender waits for this acknowledgement
@@ -65,6 +77,9 @@ inline constexpr std::uint8_t denied = 4;   // fin: its put was not allowed, and
 inline constexpr std::uint8_t behind = 8;   // whoever sends it has not kept up with what comes in lately. Stamped
 inline constexpr std::uint8_t all = ordered | ack_now | denied | behind;
 }  // namespace frame_flag
+
+inline constexpr base::Nanoseconds held_unit = 128;
+inline constexpr base::Nanoseconds held_longest = held_unit * 0xffff;
 
 struct FrameHeader {
     static constexpr std::size_t size = 24;
@@ -81,11 +96,32 @@ struct FrameHeader {
 
 /// The header at the front of `bytes`, or nothing when it is short or malformed. Only shape is checked here; numbers are
 /// checked against the session's state.
-[[nodiscard]] std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexcept;
-void write_header(std::byte* to, const FrameHeader& header) noexcept;
+[[nodiscard]] inline std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexcept {
+    if (bytes.size() < FrameHeader::size) return std::nullopt;
+    const auto* at = bytes.data();
+    FrameHeader header;
+    header.type = static_cast<FrameType>(at[0]);
+    header.flags = static_cast<std::uint8_t>(at[1]);
+    if (!is_frame_type(header.type) || (header.flags & ~frame_flag::all) != 0) return std::nullopt;
+    header.held = base::load<std::uint16_t>(at + 2) * held_unit;
+    header.seq = base::load<std::uint32_t>(at + 4);
+    header.ack = base::load<std::uint32_t>(at + 8);
+    header.consumed = base::load<std::uint32_t>(at + 12);
+    header.order = base::load<std::uint32_t>(at + 16);
+    header.aux = base::load<std::uint32_t>(at + 20);
+    return header;
+}
 
-inline constexpr base::Nanoseconds held_unit = 128;
-inline constexpr base::Nanoseconds held_longest = held_unit * 0xffff;
+inline void write_header(std::byte* to, const FrameHeader& header) noexcept {
+    to[0] = static_cast<std::byte>(header.type);
+    to[1] = static_cast<std::byte>(header.flags);
+    base::store(to + 2, std::uint16_t{0});
+    base::store(to + 4, header.seq);
+    base::store(to + 8, header.ack);
+    base::store(to + 12, header.consumed);
+    base::store(to + 16, header.order);
+    base::store(to + 20, header.aux);
+}
 
 /// The fields that are known only when a frame goes out.
 struct Stamp {

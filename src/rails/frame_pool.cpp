@@ -1,34 +1,11 @@
 #include "rails/frame_pool.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <new>
 
 #include "rails/seal.hpp"
 
 namespace railmux::rails {
-
-std::size_t FramePool::class_of(std::size_t bytes) noexcept {
-    std::size_t index = 0;
-    while (classes[index] < bytes) ++index;
-    return index;
-}
-
-Frame* FramePool::take(std::size_t bytes) {
-    assert(bytes <= largest);
-    const auto index = class_of(bytes);
-    if (free_[index] == nullptr) grow(index);
-    Frame* frame = free_[index];
-    free_[index] = frame->next;
-    static_cast<FrameState&>(*frame) = {};
-    return frame;
-}
-
-void FramePool::give(Frame* frame) noexcept {
-    const auto index = class_of(frame->capacity);
-    frame->next = free_[index];
-    free_[index] = frame;
-}
 
 std::ptrdiff_t FramePool::in_use() const noexcept {
     std::ptrdiff_t all = 0;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,8 +22,19 @@ public:
     FramePool& operator=(const FramePool&) = delete;
 
     /// A frame with its state cleared and room for `bytes` behind it, and a seal. `bytes` is at most `largest`.
-    [[nodiscard]] Frame* take(std::size_t bytes);
-    void give(Frame* frame) noexcept;
+    [[nodiscard]] Frame* take(std::size_t bytes) {
+        const auto index = class_of(bytes);
+        if (free_[index] == nullptr) grow(index);
+        Frame* frame = free_[index];
+        free_[index] = frame->next;
+        static_cast<FrameState&>(*frame) = {};
+        return frame;
+    }
+    void give(Frame* frame) noexcept {
+        const auto index = class_of(frame->capacity);
+        frame->next = free_[index];
+        free_[index] = frame;
+    }
     /// Frames taken and not given back; less than none when one was given back twice. For tests: it counts them.
     [[nodiscard]] std::ptrdiff_t in_use() const noexcept;
 
@@ -34,7 +46,12 @@ private:
     static constexpr std::array<std::size_t, 4> classes = {128, 1024, 8 * 1024 + 64, largest};
     static constexpr std::size_t slab_bytes = 64 * 1024;
 
-    [[nodiscard]] static std::size_t class_of(std::size_t bytes) noexcept;
+    [[nodiscard]] static std::size_t class_of(std::size_t bytes) noexcept {
+        assert(bytes <= largest);
+        std::size_t index = 0;
+        while (classes[index] < bytes) ++index;
+        return index;
+    }
     void grow(std::size_t size_class);
 
     std::array<Frame*, classes.size()> free_{};

@@ -46,7 +46,7 @@ void RailManager::note_groups(std::uint32_t peer, std::span<const std::uint32_t>
     const auto live = [&](std::uint32_t link) { return std::ranges::find(talk->links, link) != talk->links.end(); };
     for (std::size_t i = 0; i < links.size(); ++i) {
         if (alone_bps[i] > 0 && live(links[i]))
-            paces_[rail_of(links[i])].measured(sched::to_ticks(8e9 / alone_bps[i]), busy_.time());
+            ledger_.measured(rail_of(links[i]), sched::to_ticks(8e9 / alone_bps[i]));
     }
     for (const auto& found : groups) {
         LinkGroup group{.bps = found.bps};
@@ -81,7 +81,7 @@ void RailManager::forget_groups(Conversation& talk, const Link& with) noexcept {
 void RailManager::review_groups(Conversation& talk, base::Nanoseconds now) {
     std::erase_if(talk.groups, [&](LinkGroup& group) {
         double bps = 0;
-        for (std::size_t i = 0; i < group.used; ++i) bps += bps_of(paces_[group.members[i].rail]);
+        for (std::size_t i = 0; i < group.used; ++i) bps += bps_of(ledger_.pace(group.members[i].rail));
         if (bps >= outdated * group.bps) {
             group.slow = 0;
             return false;

@@ -19,6 +19,7 @@ Link& LinkTable::add(std::uint32_t rail, transports::LinkId id) {
     const auto slot = free_.back();
     free_.pop_back();
     ++count_[rail];
+    ++changes_;
     auto& index = by_rail_[rail];
     if (id.index >= index.size()) index.resize(id.index + 1, no_link);
     index[id.index] = slot;
@@ -37,18 +38,15 @@ void LinkTable::remove(Link& link) {
     if (place == link.slot) place = no_link;
     link.state = LinkState::free;
     --count_[link.rail];
+    ++changes_;
     link.setup.reset();
     link.assessed.reset();
     link.probe_puts.reset();
     free_.push_back(link.slot);
 }
 
-Link* LinkTable::find(std::uint32_t rail, transports::LinkId id) noexcept {
-    const auto& index = by_rail_[rail];
-    if (id.index < index.size() && index[id.index] != no_link && links_[index[id.index]].id == id) {
-        return &links_[index[id.index]];
-    }
-    // A rail may give the index to a new link before the old one's last events have been polled. That is rare.
+/// A rail may give the index to a new link before the old one's last events have been polled. That is rare.
+Link* LinkTable::find_old(std::uint32_t rail, transports::LinkId id) noexcept {
     for (std::size_t slot = 0; slot < links_.size(); ++slot) {
         Link& link = links_[slot];
         if (link.state != LinkState::free && link.rail == rail && link.id == id) return &link;

@@ -22,6 +22,7 @@
 namespace railmux::rails {
 
 struct Assessed;  // assessor.hpp
+struct Traffic;   // peer.hpp
 class ProbePuts;
 
 inline constexpr std::uint32_t no_peer = ~std::uint32_t{0};
@@ -42,6 +43,8 @@ struct Link {
     ~Link();
 
     transports::LinkId id;
+    transports::Rail* over_rail = nullptr;  // of a live link: its rail,
+    Traffic* traffic = nullptr;             // and what that carries to and from its peer
     std::uint32_t slot = 0;
     std::uint32_t place = 0;       // among the live links of its peer
     std::uint32_t rail = 0;        // local
@@ -74,6 +77,19 @@ struct Link {
     [[nodiscard]] bool asks_too_much() const noexcept { return queued_answers > most_answers; }
     static constexpr std::uint64_t most_answers = 256 << 10;  // some of the largest
 
+    /// The newest acknowledgement that came with a frame and is not taken yet.
+    struct Heard {
+        std::uint32_t ack = 0;
+        std::uint32_t with = 0;  // bytes of payload that the frame had
+        std::uint8_t flags = 0;
+        base::Nanoseconds held = 0;
+        base::Nanoseconds at = 0;
+        base::Nanoseconds unseen = 0;  // it may have been there for so long
+        bool credit = false;           // it, or one before, brought some
+        bool listed = false;           // there is one
+    };
+    Heard heard;
+
     sched::Echo echo;
     base::Nanoseconds answered = 0;  // when something that came over it was last acknowledged over it, and by itself
     base::Nanoseconds said_at = 0;   // when the process at the other end last said something over it
@@ -101,7 +117,15 @@ public:
     Link& add(std::uint32_t rail, transports::LinkId id);
     void remove(Link& link);
 
-    [[nodiscard]] Link* find(std::uint32_t rail, transports::LinkId id) noexcept;
+    [[nodiscard]] Link* find(std::uint32_t rail, transports::LinkId id) noexcept {
+        const auto& index = by_rail_[rail];
+        if (id.index < index.size() && index[id.index] != no_link) [[likely]] {
+            if (Link& link = links_[index[id.index]]; link.id == id) return &link;
+        }
+        return find_old(rail, id);
+    }
+    /// Counts links that came and went.
+    [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
     [[nodiscard]] Link& at(std::uint32_t slot) noexcept { return links_[slot]; }
     [[nodiscard]] bool any_of(std::uint32_t rail) const noexcept { return count_[rail] > 0; }
 
@@ -114,10 +138,13 @@ public:
     }
 
 private:
+    [[nodiscard]] Link* find_old(std::uint32_t rail, transports::LinkId id) noexcept;
+
     base::StableVector<Link> links_;
     std::vector<std::uint32_t> free_;
     std::vector<std::vector<std::uint32_t>> by_rail_;  // LinkId::index -> slot
     std::vector<std::uint32_t> count_;                 // by rail
+    std::uint64_t changes_ = 1;
 };
 
 }  // namespace railmux::rails

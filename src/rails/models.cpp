@@ -37,7 +37,7 @@ LogGP RailManager::corrected(LogGP model, const sched::Pace& pace) const {
 
 LinkModel RailManager::model_of(const Link& link) const {
     const auto& assessed = *link.assessed;
-    const auto& pace = paces_[link.rail];
+    const auto& pace = ledger_.pace(link.rail);
     LinkModel model{.peer = Peer::from_index(link.peer),
                     .rail = rails_[link.rail].traits().name,
                     .link = link.label,

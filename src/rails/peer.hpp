@@ -79,6 +79,20 @@ struct Conversation {
     };
     Lead lead;
 
+    // Of frames that are charged later one at a time whose answer is timed (Ledger).
+    struct Followed {
+        std::uint32_t link = no_link;  // that it went to, until it is answered over it
+        std::uint32_t seq = 0;
+        bool alone = false;  // nothing was on its way to the peer, nor of others on the rail
+        base::Nanoseconds sent = 0;
+        base::Nanoseconds answered = 0;  // 0: not, or nobody knows how long the answer was kept back
+        base::Nanoseconds held = 0;      // ... by the peer
+    };
+    Followed followed;
+
+    std::uint32_t heavy = 0;  // one beyond the number of the last frame whose acknowledgement should not be put off
+    bool hungry = false;      // operations wait for room: for acknowledgements, or for credit
+
     // Acknowledging: `owed` frames have arrived since the last acknowledgement went out; one must go by `ack_due`.
     std::uint32_t owed = 0;
     base::Nanoseconds ack_due = 0;

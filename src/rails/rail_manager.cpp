@@ -21,8 +21,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       recovery_(options_.recovery, options_.connector.self.instance),
       assessor_(options_.assessor, rails_, links_, peers_, pool_, *this, log),
       flooder_(links_, pool_, *this, assessor_),
-      paces_(rails.capacity()),
-      node_(rails.capacity()),
+      ledger_(rails.capacity(), policy, peers_, links_, looks_),
       claims_(rails.capacity(), 0) {
     // A piece may go another way than it was cut for.
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
@@ -31,8 +30,8 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
         share_with_node(rail);
     }
     if (!options_.tracer.wanted()) return;
-    noted_mask_ = 0;
     tracer_ = std::make_unique<Tracer>(options_.tracer, rails_, policy_, links_, peers_, log_);
+    ledger_.tell(*tracer_);
 }
 
 RailManager::~RailManager() = default;
@@ -50,9 +49,9 @@ void RailManager::share_with_node(std::uint32_t rail) {
             return;
         }
         node_table_.emplace(std::move(table.value()));
-        node_.join(node_table_->table(), NodeTable::new_owner(), &NodeTable::alive);
+        ledger_.node().join(node_table_->table(), NodeTable::new_owner(), &NodeTable::alive);
     }
-    if (node_.share(rail, sched::device_number(traits.name))) return;
+    if (ledger_.node().share(rail, sched::device_number(traits.name))) return;
     log_.warning("rail {}: its load is not shown to other processes of this host: {} is full", traits.name,
                  node_table_->path());
 }
@@ -88,12 +87,9 @@ std::uint32_t RailManager::learn(const ProcessAddress& address, Source source) {
     return peer;
 }
 
-Conversation& RailManager::talk_to(std::uint32_t peer) {
-    auto& known = peers_[peer];
-    if (known.talk == nullptr) {
-        known.talk = std::make_unique<Conversation>(pool_);
-        if (known.traffic == nullptr) known.traffic = std::make_unique<Traffic[]>(rails_.capacity());
-    }
+Conversation& RailManager::begin_talk(Known& known) {
+    known.talk = std::make_unique<Conversation>(pool_);
+    if (known.traffic == nullptr) known.traffic = std::make_unique<Traffic[]>(rails_.capacity());
     return *known.talk;
 }
 
@@ -119,12 +115,6 @@ void RailManager::want(std::uint32_t peer, base::Nanoseconds now) {
 bool RailManager::connected(std::uint32_t peer) const noexcept {
     const auto* talk = peers_[peer].talk.get();
     return talk != nullptr && !talk->links.empty();
-}
-
-bool RailManager::sendable(std::uint32_t peer) const noexcept {
-    const auto* talk = peers_[peer].talk.get();
-    return talk != nullptr && !peers_[peer].left && !talk->links.empty() && talk->waiting.empty() &&
-           talk->session.open_for_messages();
 }
 
 bool RailManager::idle(std::uint32_t peer) const noexcept {
@@ -200,7 +190,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
     known.epoch = next_epoch;
     connector_.session_over(peer, now_);
     recovery_.forget(peer);
-    charge_late();  // what is charged can be released
+    ledger_.charge_late();  // what is charged can be released
     const auto talk = std::move(known.talk);
     if (talk == nullptr) return;  // it had not begun
     for (const auto slot : talk->links) {
@@ -213,7 +203,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
     drop_claims(*talk);
     std::erase(bulk_peers_, peer);
     const auto let_go = [&](Frame& frame) {
-        uncharge(frame);
+        ledger_.uncharge(frame, now_);
         frame.acked = frame.abandoned = true;
         release_if_free(peer, frame);
     };
@@ -258,6 +248,8 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     const auto& traits = rails_[link.rail].traits();
     const auto speed = traits.speed_bps;
     link.quiet_max = traits.quiet_max;
+    link.over_rail = rails_[link.rail].rail.get();
+    link.traffic = &peers_[peer].traffic[link.rail];
     if (talk.links.empty()) recovery_.connected(peer, now);
     std::size_t place = 0;
     while (place < talk.links.size() && talk.candidates[place].speed_bps >= speed) ++place;
@@ -289,7 +281,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
 }
 
 void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
-    charge_late();  // its frames are about to go elsewhere
+    ledger_.charge_late();  // its frames are about to go elsewhere
     detach(link);
     assessor_.link_down(link);
     flooder_.link_down(link);
@@ -317,7 +309,12 @@ void RailManager::detach(Link& link) {
 }
 
 void RailManager::number_links(Conversation& talk) noexcept {
+    talk.followed = {};
     talk.lead = {};
+    // The only link needs no choice, ever. Traces show each decision.
+    if (talk.links.size() == 1 && tracer_ == nullptr) {
+        talk.lead = {.link = talk.links.front(), .until = never, .slack = std::numeric_limits<sched::Ticks>::max()};
+    }
     for (std::uint32_t i = 0; i < talk.links.size(); ++i) links_.at(talk.links[i]).place = i;
 }
 

@@ -28,15 +28,14 @@
 #include "rails/flooder.hpp"
 #include "rails/frame_pool.hpp"
 #include "rails/keeping_up.hpp"
+#include "rails/ledger.hpp"
 #include "rails/link.hpp"
 #include "rails/node_table.hpp"
 #include "rails/peer.hpp"
 #include "rails/rail_set.hpp"
 #include "rails/recovery.hpp"
 #include "rails/tracer.hpp"
-#include "sched/node_load.hpp"
 #include "sched/policy.hpp"
-#include "sched/settling.hpp"
 
 namespace railmux::rails {
 
@@ -136,6 +135,10 @@ public:
     /// Makes the process with that address a peer, or completes what is known of it.
     std::uint32_t learn(const ProcessAddress& address, Source source = Source::carried);
 
+    /// Operations wait until more can be sent to the peer: on_sendable follows as soon as that may be so.
+    void await(std::uint32_t peer) noexcept {
+        if (auto* talk = peers_[peer].talk.get(); talk != nullptr) talk->hungry = true;
+    }
     /// Brings up links to the peer if there are none; on_sendable or on_peer_gone follows.
     void want(std::uint32_t peer, base::Nanoseconds now);
     /// Fails what waits for a link to the peer: it is known why there can be none.
@@ -147,11 +150,16 @@ public:
     void ended(std::uint32_t peer, std::uint64_t instance, ErrorCode how, base::Nanoseconds now);
     /// Whatever came before `now` would have woken the caller, who slept until then.
     void watched_until(base::Nanoseconds now) noexcept {
-        quiet_ = looked_ = round_begun_ = now;
+        looks_ = {.begun = now, .looked = now, .quiet = now};
         keeping_up_.slept(now);
     }
     /// Whether a message may go to the peer now.
-    [[nodiscard]] bool sendable(std::uint32_t peer) const noexcept;
+    [[nodiscard]] bool sendable(std::uint32_t peer) const noexcept {
+        const auto& known = peers_[peer];
+        const auto* talk = known.talk.get();
+        return talk != nullptr && !known.left && !talk->links.empty() && talk->waiting.empty() &&
+               talk->session.open_for_messages();
+    }
     [[nodiscard]] bool connected(std::uint32_t peer) const noexcept;
 
     // --- Frames ------------------------------------------------------------------------------------------------------
@@ -210,8 +218,16 @@ public:
     void flush(base::Nanoseconds now);
 
     /// Credit: `units` of the peer's data have been taken by the application; what the peer says of ours.
-    void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now);
-    [[nodiscard]] std::uint32_t consumed_by(std::uint32_t peer) const noexcept;
+    void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {
+        auto* talk = peers_[peer].talk.get();
+        if (talk == nullptr) return;  // its session is over
+        talk->consumed_here += units;
+        owe_ack(peer, *talk, now + options_.ack_delay);
+    }
+    [[nodiscard]] std::uint32_t consumed_by(std::uint32_t peer) const noexcept {
+        const auto* talk = peers_[peer].talk.get();
+        return talk == nullptr ? 0 : talk->consumed_there;
+    }
 
     /// What would be done with `bytes` to the peer, which is connected: a frame of that length, or a payload to be divided.
     [[nodiscard]] Explanation explain(std::uint32_t peer, std::uint64_t bytes, bool divisible, base::Nanoseconds now);
@@ -244,7 +260,13 @@ public:
     /// Handles what the rails have, acknowledges, connects, expires. True if anything happened.
     bool poll(base::Nanoseconds now);
     /// When poll wants to be called even if no rail has anything.
-    [[nodiscard]] base::Nanoseconds next_deadline() const noexcept { return next_deadline_; }
+    [[nodiscard]] base::Nanoseconds next_deadline() const noexcept { return std::min(next_deadline_, due_); }
+    /// Whoever called may sleep now: does what was put off until it would be worth it.
+    void rest() {
+        if (due_ == never) return;
+        static_cast<void>(catch_up());
+        post_dirty();
+    }
     /// Whether poll is wanted before that time, which no descriptor of a rail tells who has armed it.
     [[nodiscard]] bool wants_look(base::Nanoseconds before) noexcept;
     /// How long a small message and its answer take over the best link, as known now; 0 without a link.
@@ -265,14 +287,7 @@ public:
     void close();
 
 private:
-    // Frames up to this size show the latency of a link: on the slowest rails, too, the bytes themselves take less.
-    static constexpr std::uint64_t small_bytes = 256;
-    // So much shows the rate of a rail that is slower than thought.
-    static constexpr std::uint64_t large_bytes = 1024;
-    // A peer that is not busy elsewhere acknowledges within that.
-    static constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
-    // Of so many frames one is followed to compare prediction and delivery: enough to judge by, and next to nothing a frame.
-    static constexpr std::uint32_t frames_per_prediction = 16;
+    static constexpr std::uint64_t small_bytes = Ledger::small_bytes;
 
     // ConnectorHost
     void link_proven(Link& link, base::Nanoseconds now) override;
@@ -297,18 +312,19 @@ private:
     void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_received(Link& link, const transports::Event& event, base::Nanoseconds now);
     void on_link_down(Link& link, const transports::Event& event, base::Nanoseconds now);
-    [[nodiscard]] bool take_in(Link& link, const FrameHeader& header, std::span<const std::byte> body,
+    [[nodiscard]] bool take_in(Link& link, Known& known, const FrameHeader& header, std::span<const std::byte> body,
                                base::Nanoseconds now);
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                                  bool credit, base::Nanoseconds now);
     [[nodiscard]] static bool take_credit(Conversation& talk, const FrameHeader& header) noexcept;
-    void hear_ack(const Link& link, const FrameHeader& header, base::Nanoseconds now);
+    [[nodiscard]] bool hear_ack(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now);
+    void on_control(Link& link, const FrameHeader& header, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool hand_up(std::uint32_t peer, Known& known, const FrameHeader& header,
+                               std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool look_round(bool exact, base::Nanoseconds now);
+    void list_rails();
+    void keep_time(base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
-    void compare(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
-                 base::Nanoseconds now) noexcept;
-    void learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
-    void learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with, base::Nanoseconds now,
-                          std::optional<base::Nanoseconds> held);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
 
@@ -351,14 +367,8 @@ private:
     [[nodiscard]] std::uint64_t piece_for(const Link& link, base::Nanoseconds now);
     void replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void drop_claims(Conversation& talk) noexcept;
-    void refresh(Conversation& talk, base::Nanoseconds now) noexcept;
-    void charge(Link& link, Frame& frame, base::Nanoseconds now);
-    [[nodiscard]] bool noted(const Frame& frame) const noexcept { return (frame.seq & noted_mask_) == 0; }
-    void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
-    void charge_late();
-    void charge_row(Link& link, std::span<Frame* const> frames, base::Nanoseconds begun, base::Nanoseconds now);
+    static void number(Conversation& talk, Frame& frame);
     bool catch_up();
-    void uncharge(Frame& frame) noexcept;
     void mark_dirty(Link& link);
     [[nodiscard]] bool post_outbox(Link& link);  // false: the rail refused some
     void empty_outbox(Link& link);
@@ -372,9 +382,12 @@ private:
     [[nodiscard]] Link& least_busy(const Conversation& talk) noexcept;
     void send_ack(Conversation& talk, base::Nanoseconds now);
     [[nodiscard]] Frame* ack_frame(const Conversation& talk);
-    void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due);
+    void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
+        if (talk.owed >= frames_per_ack || talk.consumed_here - talk.reported_here >= options_.credit_report) due = 0;
+        if (!talk.ack_listed || talk.ack_due > due) list_ack(peer, talk, due);
+    }
+    void list_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due);
     void run_acks(base::Nanoseconds now);
-    void settle(base::Nanoseconds now) noexcept;
     void schedule(base::Nanoseconds when) noexcept { next_deadline_ = std::min(next_deadline_, when); }
 
     // What is lost and comes back (recovering.cpp)
@@ -410,7 +423,11 @@ private:
     // Peers (rail_manager.cpp)
     void share_with_node(std::uint32_t rail);
     void report_damage();
-    Conversation& talk_to(std::uint32_t peer);
+    Conversation& talk_to(std::uint32_t peer) {
+        auto& known = peers_[peer];
+        return known.talk != nullptr ? *known.talk : begin_talk(known);
+    }
+    Conversation& begin_talk(Known& known);
     void attach(Link& link, base::Nanoseconds now);
     void detach(Link& link);
     void number_links(Conversation& talk) noexcept;
@@ -426,6 +443,9 @@ private:
     [[nodiscard]] LogGP corrected(LogGP model, const sched::Pace& pace) const;
 
     static constexpr auto never = base::never;
+    // Acknowledge at the latest after this many frames: a sixteenth of the window keeps the sender going, and one
+    // acknowledgement in 256 frames costs next to nothing.
+    static constexpr std::uint32_t frames_per_ack = Session::window / 16;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
     static constexpr std::size_t batch = 64;
 
@@ -443,22 +463,19 @@ private:
     Assessor assessor_;
     Flooder flooder_;
 
-    // What can wait until the message that is awaited, or the answer to it, is on its way: half of the accounting.
-    struct Heard {  // an acknowledgement that came with a frame
-        std::uint32_t link = no_link;
-        bool credit = false;  // it brought some
-        transports::LinkId id;
-        FrameHeader header;
-        base::Nanoseconds at = 0;
-    };
-    std::vector<Heard> heard_;
-    bool heard_awaited_ = false;  // something waits for what they release
-    std::vector<Heard> taking_;   // scratch of take_heard
-    std::vector<Frame*> late_;    // given to a peer's only link, and not charged yet
+    Looks looks_;
+    std::optional<NodeTable> node_table_;  // outlives what is noted in it
+    Ledger ledger_;
+    // What can wait: what small frames cost, and acknowledgements that came with frames and release nothing that anybody waits
+    // for. It is reckoned for many messages at once, when enough have come together, when a decision needs it, or when it is
+    // due: by then whatever it feeds would be old.
+    static constexpr base::Nanoseconds put_off_longest = 20 * base::microsecond;
+    base::Nanoseconds due_ = never;      // never: there is nothing
+    std::vector<std::uint32_t> heard_;   // links that have brought such an acknowledgement
+    std::vector<std::uint32_t> taking_;  // scratch of take_heard
+    bool heard_awaited_ = false;         // something waits for what they release
 
     std::unique_ptr<Tracer> tracer_;  // where decisions are to be told
-    // Frames with none of these bits in their number are noted before they are charged: all, where there is a tracer.
-    std::uint32_t noted_mask_ = frames_per_prediction - 1;
 
     std::vector<std::uint32_t> dirty_;       // links with something to post
     std::vector<std::uint32_t> ack_list_;    // peers owed an acknowledgement
@@ -466,16 +483,12 @@ private:
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
     // Live only since we said goodbye: to be told that they end, or told so and to be ended.
     std::vector<std::uint32_t> late_links_;
-    bool said_goodbye_ = false;          // we have said goodbye
-    std::uint32_t next_rail_ = 0;        // whose turn it is to be polled
-    base::Nanoseconds round_begun_ = 0;  // of polls of all rails
-    base::Nanoseconds looked_ = 0;       // what had arrived by then, on whatever rail, is known
+    bool said_goodbye_ = false;  // we have said goodbye
     KeepingUp keeping_up_;
-    base::Nanoseconds quiet_ = 0;  // then nothing was waiting for us on any rail
-    std::uint64_t released_ = 0;   // rails, as bits, where something was acknowledged since the last settle()
-    static_assert(max_rails <= 64);
-    sched::BusyClock busy_;
-    base::Nanoseconds now_ = 0;  // as last told
+    std::vector<std::uint32_t> watched_;  // rails that something may come of, as far as was known ...
+    std::uint64_t watched_of_ = 0;  // ... when there had been so many changes to the links; 0: other rails are up now
+    std::size_t next_rail_ = 0;     // whose turn it is to be polled, of those
+    base::Nanoseconds now_ = 0;     // as last told
     model::Watch watch_;
     Look look_;  // the one whose events are being handled
     base::Nanoseconds next_deadline_ = never;
@@ -486,9 +499,6 @@ private:
     bool posts_need_polls_ = false;                // of any rail
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
-    std::vector<sched::Pace> paces_;  // by rail
-    std::optional<NodeTable> node_table_;
-    sched::NodeLoad node_;                           // in it
     std::vector<std::uint64_t> claims_;              // by rail: of all conversations
     std::vector<std::uint32_t> bulk_peers_;          // that the layer above has bulk for
     std::uint32_t next_fed_ = 0;                     // whose turn it is among those

@@ -66,7 +66,7 @@ void RailManager::note_back(const Link& link, base::Nanoseconds now) {
     const auto lost = recovery_.back(pair_of(link), now);
     if (!lost) return;
     if (lost->missed) return;
-    paces_[link.rail].restored(now, busy_.time());
+    ledger_.restored(link.rail, now);
     const auto down = now - lost->since;
     log_.warning("rail {}: link {} to {} is back after {:.3f} s; it was lost: {}", rails_[link.rail].traits().name,
                  link.label, peers_.name(link.peer), seconds(down), lost->cause);
@@ -143,6 +143,7 @@ void RailManager::on_rail_down(std::uint32_t rail, std::string_view cause, base:
     auto& local = rails_[rail];
     local.up = false;
     local.polled = local.traits().comes_back;
+    watched_of_ = 0;
     local.down_since = now;
     local.info.reason = std::string(cause);
     log_.warning("rail {} down: {}", local.traits().name, cause);
@@ -184,6 +185,7 @@ void RailManager::take_new_rails(base::Nanoseconds now) {
     const auto before = static_cast<std::uint32_t>(rails_.size());
     rails_.open_new(options_.fragment);
     if (rails_.size() == before) return;
+    watched_of_ = 0;
     for (auto rail = before; rail < rails_.size(); ++rail) {
         log_.warning("rail {} is new, and used from now on", rails_[rail].traits().name);
         posts_need_polls_ = posts_need_polls_ || rails_[rail].traits().posts_need_polls;

@@ -31,20 +31,36 @@ void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) 
 
 void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (follows_lead(talk, *frame, now)) {
-        talk.session.enter(*frame);
+        number(talk, *frame);
         hand_over(links_.at(talk.lead.link), talk, frame, now);
         return;
     }
     // What there is to choose from is to be known, and what the peer acknowledges to have been numbered, before this frame is.
     if (talk.links.size() > 1 || frame->piece_count > 0) static_cast<void>(catch_up());
-    talk.session.enter(*frame);
+    number(talk, *frame);
     route(peer, talk, frame, now);
 }
 
 /// To a link that is no choice: what it costs others is seen to when it is gone.
 void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (!post_at_once(link, talk, *frame, now)) line_up(link, frame, now);
-    if (!frame->acked) late_.push_back(frame);
+    if (frame->acked) return;
+    const bool light = ledger_.put_off(link, talk, *frame, now) && frame->wire_bytes() <= small_bytes;
+    due_ = light ? std::min(due_, now + put_off_longest) : 0;
+}
+
+/// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of small ones, and they hold little.
+void RailManager::number(Conversation& talk, Frame& frame) {
+    talk.session.enter(frame);
+    if (frame.token != 0 || frame.wire_bytes() > small_bytes) talk.heavy = frame.seq + 1;
+}
+
+/// Does what was put off: first what was sent is charged, then what was acknowledged is taken off. True if there was something.
+bool RailManager::catch_up() {
+    due_ = never;
+    if (heard_.empty() && !ledger_.any_late()) return false;
+    ledger_.charge_late();
+    return take_heard();
 }
 
 bool RailManager::follows_lead(Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept {
@@ -75,7 +91,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         hand_over(links_.at(talk.links.front()), talk, frame, now);
         return;
     }
-    refresh(talk, now);
+    ledger_.refresh(talk, now);
     const bool small = frame->piece_count == 0 && frame->wire_bytes() <= small_bytes;
     std::size_t choice = 0;
     if (small && talk.behind_there) {
@@ -95,7 +111,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     if (small) find_lead(talk, choice, now);
     Link& chosen = links_.at(talk.links[choice]);
     if (!post_at_once(chosen, talk, *frame, now)) return enqueue(chosen, frame, now);
-    if (!frame->acked) charge(chosen, *frame, now);
+    if (!frame->acked) ledger_.charge(chosen, *frame, now);
 }
 
 /// A small frame for a rail that copies it, over a link that nothing waits for: it needs no queue, and to wait for others
@@ -106,25 +122,22 @@ bool RailManager::post_at_once(Link& link, Conversation& talk, Frame& frame, bas
     if (link.silence.settled()) [[unlikely]]
         unsettle(link, now);
     stamp_of(talk, now).put_on(frame.data());
-    frame.segment = {frame.data(), frame.bytes, 0};
-    const Work work{.op = Op::send, .quiet = true, .link = link.id, .segments = {&frame.segment, 1}};
-    if (rails_[link.rail].rail->post({&work, 1}) == 0) return false;
+    if (!link.over_rail->send_short(link.id, {frame.data(), frame.bytes})) return false;
     talk.told();
     frame.link = link.slot;
     frame.rail = static_cast<std::uint8_t>(link.rail);
     frame.posted = 1;
     frame.summed = false;
     frame.sent = now;
-    auto& traffic = peers_[link.peer].traffic[link.rail];
-    ++traffic.sent_frames;
-    traffic.sent_bytes += frame.payload;
+    ++link.traffic->sent_frames;
+    link.traffic->sent_bytes += frame.payload;
     return true;
 }
 
 /// Charges the frame and puts it into the link's outbox; the link's candidate is fresh.
 void RailManager::enqueue(Link& link, Frame* frame, base::Nanoseconds now) {
     line_up(link, frame, now);
-    if (!frame->acked) charge(link, *frame, now);
+    if (!frame->acked) ledger_.charge(link, *frame, now);
 }
 
 void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
@@ -166,8 +179,8 @@ void RailManager::mark_dirty(Link& link) {
 
 void RailManager::flush(base::Nanoseconds now) {
     now_ = now;
-    post_dirty();
-    if (catch_up()) post_dirty();
+    if (!dirty_.empty()) post_dirty();
+    if (now >= due_ && catch_up()) post_dirty();
 }
 
 void RailManager::post_dirty() {
@@ -233,12 +246,12 @@ bool RailManager::post_outbox(Link& link) {
 
 void RailManager::drop_put(Link& link, Frame& frame) {
     const bool charged = frame.charged;
-    uncharge(frame);
+    ledger_.uncharge(frame, now_);
     link.queued_bytes -= frame.wire_bytes();
     --link.bulk;
     drop_put(frame);
     link.queued_bytes += frame.wire_bytes();
-    if (charged) charge(link, frame, now_);
+    if (charged) ledger_.charge(link, frame, now_);
 }
 
 /// The rail has taken so many of works_.
@@ -333,7 +346,7 @@ void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nan
     if (lost_slot == no_link) settle_anew(*known.talk, now);
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (frame.link != lost_slot || frame.queued || frame.undone > 0 || frame.parked) return;
-        uncharge(frame);
+        ledger_.uncharge(frame, now);
         if (frame.denied && frame.piece_count > 0) drop_put(frame);
         frame.again = frame.again || lost_slot != no_link;
         frame.predicted = 0;

@@ -39,6 +39,18 @@ public:
     [[nodiscard]] std::uint32_t acknowledged() const noexcept { return sent_.base(); }
     [[nodiscard]] bool all_acknowledged() const noexcept { return next_seq_ == sent_.base(); }
 
+    /// Everything before `ack` has arrived, somebody says: `acknowledged` is to be told later. News: that was not known.
+    enum class Hearing : std::uint8_t { known, news, impossible };
+    [[nodiscard]] Hearing hear(std::uint32_t ack) noexcept {
+        const auto ahead = ack - heard_;
+        if (ahead == 0 || ahead > ~std::uint32_t{0} / 2) return Hearing::known;
+        if (ahead > next_seq_ - heard_) return Hearing::impossible;
+        heard_ = ack;
+        return Hearing::news;
+    }
+    /// Everything before this one is known to have arrived: at least acknowledged().
+    [[nodiscard]] std::uint32_t heard() const noexcept { return heard_; }
+
     /// Gives the frame its numbers, writes its header, and keeps it until it is acknowledged.
     void enter(Frame& frame);
 
@@ -57,6 +69,13 @@ public:
 
     /// Notes the arrival of frame `seq`.
     [[nodiscard]] Arrival arrived(std::uint32_t seq);
+    /// The same, of one that is the next and the highest, as most are: else false, and arrived() is to be called.
+    [[nodiscard]] bool arrived_next(std::uint32_t seq) noexcept {
+        if (seq != highest_ || seq != received_.base()) return false;
+        received_.pop();
+        ++highest_;
+        return true;
+    }
 
     /// Hands an ordered frame up in its turn: calls `up(header, body)` for it and for those it was the last to hold up.
     /// A frame before its turn is copied and kept. False when its number is impossible.
@@ -76,6 +95,7 @@ private:
     FramePool& pool_;
     SequenceRing<Frame*> sent_;  // from the oldest unacknowledged frame
     std::uint32_t next_seq_ = 0;
+    std::uint32_t heard_ = 0;
     std::uint32_t next_order_ = 0;
 
     SequenceRing<std::uint8_t> received_;  // from the oldest missing frame
@@ -107,6 +127,7 @@ bool Session::acknowledged(std::uint32_t ack, std::span<const std::byte> sack, R
         if (slot != nullptr) release(*std::exchange(slot, nullptr));
     }
     while (sent_.base() != next_seq_ && sent_.get(sent_.base()) == nullptr) sent_.pop();
+    if (sent_.base() - heard_ <= half) heard_ = sent_.base();
     return true;
 }
 

@@ -235,6 +235,13 @@ public:
     virtual void drop_region(const Region& region) noexcept = 0;
 
     [[nodiscard]] virtual std::size_t post(std::span<const Work> works) noexcept = 0;
+    /// post() of one quiet send of these bytes, which are free when it returns; false: refused. Where that is a few
+    /// instructions, a work to describe it would be as many again.
+    [[nodiscard]] virtual bool send_short(LinkId link, std::span<std::byte> frame) noexcept {
+        const Segment segment{frame.data(), frame.size(), 0};
+        const Work work{.quiet = true, .link = link, .segments = {&segment, 1}};
+        return post({&work, 1}) == 1;
+    }
     [[nodiscard]] virtual std::size_t poll(std::span<Event> events) noexcept = 0;
 
     /// After an empty poll: a descriptor that turns readable when poll may have something; -1 where `events` is false

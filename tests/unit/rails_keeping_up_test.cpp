@@ -26,7 +26,8 @@ TEST_CASE("who finds something at each look does not", "[rails][keeping_up]") {
 TEST_CASE("half of the time must be free", "[rails][keeping_up]") {
     const auto behind = [&](base::Nanoseconds found, base::Nanoseconds period) {
         KeepingUp upkeep;
-        for (base::Nanoseconds now = 10'000 * us; now < 20'000 * us; now += us) upkeep.looked(now % period < found, now);
+        for (base::Nanoseconds now = 10'000 * us; now < 20'000 * us; now += us)
+            upkeep.looked(now % period < found, now);
         return upkeep.behind();
     };
     CHECK_FALSE(behind(2 * us, 10 * us));

@@ -60,6 +60,7 @@ public:
     void drop_region(const Region& region) noexcept override;
 
     [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
+    [[nodiscard]] bool send_short(LinkId link, std::span<std::byte> frame) noexcept override;
     [[nodiscard]] std::size_t poll(std::span<Event> events) noexcept override;
     [[nodiscard]] int arm() noexcept override;
 
@@ -156,6 +157,7 @@ private:
     EventQueue events_;
     std::unique_ptr<std::byte[]> staging_;  // frames are lent from here
     std::size_t staged_ = 0;
+    bool lent_ = false;                                       // the last poll lent or reported something, perhaps
     std::vector<std::unique_ptr<std::byte[]>> lent_frames_;   // those that came in several pieces
     std::vector<std::unique_ptr<std::byte[]>> spare_frames_;  // for the next ones
 

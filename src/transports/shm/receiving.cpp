@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "transports/shm/rail.hpp"
 #include "transports/shm/tags.hpp"
@@ -16,15 +17,22 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     ++polls_;
     Batch batch{events};
     if (armed_) rise();
-    take_back();
-    if (polls_ >= next_look_) look_at_sockets();
-    if (!events_.empty()) events_.hand_out(batch, links_);
-    if (!events_.empty() || batch.full()) return batch.count;  // nothing of a link before its link_up
+    if (std::exchange(lent_, false)) take_back();
+    if (polls_ >= next_look_) {
+        look_at_sockets();
+        lent_ = true;  // links that nobody has heard of may be over, too
+    }
+    if (!events_.empty()) {
+        lent_ = true;
+        events_.hand_out(batch, links_);
+        if (!events_.empty() || batch.full()) return batch.count;  // nothing of a link before its link_up
+    }
     for (auto looks = std::min(active_.size(), links_per_poll); looks > 0 && !batch.full(); --looks) {
         next_active_ = next_active_ + 1 < active_.size() ? next_active_ + 1 : 0;
         Link& link = *active_[next_active_];
         if (!link.restless && !link.reader.ready()) [[likely]]
             continue;
+        lent_ = true;
         serve(link, batch);
         if (active_.empty()) break;
     }

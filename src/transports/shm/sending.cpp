@@ -44,6 +44,21 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
                      [this](Link& link, std::span<const Work> run) { return write(link, run); });
 }
 
+bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
+    Link* const link = links_.find(id);
+    const bool free = link != nullptr && link->phase == LinkPhase::up && link->partial.source.left() == 0;
+    auto* const to = free && link->undone < tx_depth ? link->writer.next_body() : nullptr;
+    if (to == nullptr) [[unlikely]]
+        return transports::Rail::send_short(id, frame);  // which finds out why
+    [[maybe_unused]] const auto scope = guard_.enter();
+    assert(frame.size() <= body_bytes);
+    base::copy_short(to, frame.data(), frame.size());
+    link->writer.publish(Kind::frame, static_cast<std::uint32_t>(frame.size()), 0, 0);
+    link->refused = false;
+    wake(*link, Sleep::until_news);
+    return true;
+}
+
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
     std::size_t accepted = 0;
     link.refused = false;

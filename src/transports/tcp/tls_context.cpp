@@ -158,11 +158,11 @@ TlsContext::TlsContext(std::string_view job_key, std::uint64_t records_before_ne
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
     // P-256 alone, which every build of OpenSSL has: both sides are railmux, and strangers find nothing that costs more.
     require_crypto(SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
-                SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
-                SSL_CTX_set_ciphersuites(context, ciphers) == 1 && SSL_CTX_set1_groups_list(context, "P-256") == 1 &&
-                SSL_CTX_set_num_tickets(context, 0) == 1 &&
-                SSL_CTX_set_session_id_context(context, context_name.data(), context_name.size()) == 1,
-            "TLS 1.3");
+                       SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
+                       SSL_CTX_set_ciphersuites(context, ciphers) == 1 &&
+                       SSL_CTX_set1_groups_list(context, "P-256") == 1 && SSL_CTX_set_num_tickets(context, 0) == 1 &&
+                       SSL_CTX_set_session_id_context(context, context_name.data(), context_name.size()) == 1,
+                   "TLS 1.3");
     SSL_CTX_set_default_read_buffer_len(context, Tls::most_read);
     SSL_CTX_set_psk_use_session_callback(context, Callbacks::connector_key);
     SSL_CTX_set_psk_find_session_callback(context, Callbacks::acceptor_key);
@@ -172,18 +172,18 @@ TlsContext::TlsContext(std::string_view job_key, std::uint64_t records_before_ne
     key_.reset(SSL_SESSION_new());
     const std::unique_ptr<SSL, decltype(&SSL_free)> any(SSL_new(context), SSL_free);
     require_crypto(key_ && any &&
-                SSL_SESSION_set1_master_key(key_.get(), reinterpret_cast<const unsigned char*>(key.data()),
-                                            key.size()) == 1 &&
-                SSL_SESSION_set_cipher(key_.get(), SSL_CIPHER_find(any.get(), aes_128_gcm_sha256.data())) == 1 &&
-                SSL_SESSION_set_protocol_version(key_.get(), TLS1_3_VERSION) == 1 &&
-                SSL_SESSION_set1_id_context(key_.get(), context_name.data(), context_name.size()) == 1,
-            "key for TLS 1.3");
+                       SSL_SESSION_set1_master_key(key_.get(), reinterpret_cast<const unsigned char*>(key.data()),
+                                                   key.size()) == 1 &&
+                       SSL_SESSION_set_cipher(key_.get(), SSL_CIPHER_find(any.get(), aes_128_gcm_sha256.data())) == 1 &&
+                       SSL_SESSION_set_protocol_version(key_.get(), TLS1_3_VERSION) == 1 &&
+                       SSL_SESSION_set1_id_context(key_.get(), context_name.data(), context_name.size()) == 1,
+                   "key for TLS 1.3");
     SSL_SESSION_set_time(key_.get(), 1);  // older than any: so each connection shows that its copy's time counts
     method_.reset(BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "railmux socket"));
     require_crypto(method_ && BIO_meth_set_write_ex(method_.get(), Callbacks::write) == 1 &&
-                BIO_meth_set_read_ex(method_.get(), Callbacks::read) == 1 &&
-                BIO_meth_set_ctrl(method_.get(), Callbacks::control) == 1,
-            "memory");
+                       BIO_meth_set_read_ex(method_.get(), Callbacks::read) == 1 &&
+                       BIO_meth_set_ctrl(method_.get(), Callbacks::control) == 1,
+                   "memory");
 }
 
 TlsContext::~TlsContext() = default;

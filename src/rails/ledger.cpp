@@ -1,12 +1,10 @@
-// RailManager: what is on the rails, for who chooses: charged when it is handed over, settled when it is acknowledged, and
-// what that says of their rates.
+#include "rails/ledger.hpp"
+
 #include <algorithm>
 #include <cassert>
 #include <cstdlib>
 #include <limits>
 #include <utility>
-
-#include "rails/rail_manager.hpp"
 
 namespace railmux::rails {
 
@@ -20,27 +18,32 @@ std::uint32_t narrowed_ns(sched::Ticks ticks) noexcept {
 
 }  // namespace
 
-/// Notes what is handed to a link and will be acknowledged.
-void RailManager::charge(Link& link, Frame& frame, base::Nanoseconds now) {
+Ledger::Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkTable& links, const Looks& looks)
+    : policy_(policy), peers_(peers), links_(links), looks_(looks), paces_(rails), node_(rails) {
+    late_.reserve(2 * most_late);
+}
+
+// --- Handing over ----------------------------------------------------------------------------------------------------
+
+void Ledger::charge(Link& link, Frame& frame, base::Nanoseconds now) {
     Frame* const one = &frame;
+    frame.alone = link.unacked_bytes == 0 && ours(link.rail);
     charge_row(link, {&one, 1}, now, now);
 }
 
 /// The same of frames that went to the link in a row. All but the first count as given to it with the last; one that is noted
 /// goes by itself.
-void RailManager::charge_row(Link& link, std::span<Frame* const> frames, base::Nanoseconds begun,
-                             base::Nanoseconds now) {
+void Ledger::charge_row(Link& link, std::span<Frame* const> frames, base::Nanoseconds begun, base::Nanoseconds now) {
     Frame& first = *frames.front();
-    const bool ours = node_.others(link.rail).backlog <= small_bytes;
-    first.alone = ours && link.unacked_bytes == 0;
+    const bool alone = ours(link.rail);
     std::uint64_t bytes = 0;
     for (Frame* frame : frames) {
         frame->charged = true;
         bytes += frame->wire_bytes();
     }
     auto& pace = paces_[link.rail];
-    pace.sent(first.wire_bytes(), begun, ours);
-    if (frames.size() > 1) pace.sent(bytes - first.wire_bytes(), now, ours);
+    pace.sent(first.wire_bytes(), begun, alone);
+    if (frames.size() > 1) pace.sent(bytes - first.wire_bytes(), now, alone);
     node_.sent(link.rail, bytes, now);
     link.unacked_bytes += bytes;
     if (link.state != LinkState::live) return;  // it goes elsewhere soon
@@ -51,7 +54,7 @@ void RailManager::charge_row(Link& link, std::span<Frame* const> frames, base::N
 }
 
 /// Also notes what is expected, for the report and the trace: before the policy is told.
-void RailManager::charge_noted(const Link& link, Frame& frame, base::Nanoseconds now) {
+void Ledger::charge_noted(const Link& link, Frame& frame, base::Nanoseconds now) {
     const auto& talk = *peers_[link.peer].talk;
     const auto& candidate = talk.candidates[link.place];
     const auto bytes = frame.wire_bytes();
@@ -61,7 +64,7 @@ void RailManager::charge_noted(const Link& link, Frame& frame, base::Nanoseconds
 }
 
 /// Link by link: what is known of a rail is looked at once for all that was given to it in a row.
-void RailManager::charge_late() {
+void Ledger::charge_late() {
     for (std::size_t begin = 0, end = 0; begin < late_.size(); begin = end) {
         const Frame& first = *late_[begin];
         Link& link = links_.at(first.link);
@@ -74,31 +77,47 @@ void RailManager::charge_late() {
     late_.clear();
 }
 
-/// Does what was put off. True if there was something.
-bool RailManager::catch_up() {
-    if (heard_.empty() && late_.empty()) return false;
-    const bool any = take_heard();
-    charge_late();
-    return any;
+/// The first that is put off, and after it those that are noted.
+void Ledger::follow(const Link& link, Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept {
+    talk.followed = {.link = link.slot,
+                     .seq = frame.seq,
+                     .alone = talk.session.heard() == frame.seq && frame.wire_bytes() <= small_bytes && ours(link.rail),
+                     .sent = now};
 }
 
-/// What was handed to a link will not be acknowledged over it.
-void RailManager::uncharge(Frame& frame) noexcept {
+void Ledger::answered(Link& link, Conversation::Followed& followed, const FrameHeader& header,
+                      base::Nanoseconds now) noexcept {
+    followed.link = no_link;
+    if (header.held >= held_longest) return;
+    followed.answered = now;
+    followed.held = header.held;
+    if (followed.alone) link.echo.heard(now - followed.sent - header.held, now);
+}
+
+void Ledger::uncharge(Frame& frame, base::Nanoseconds now) noexcept {
     if (!std::exchange(frame.charged, false)) return;
     Link& link = links_.at(frame.link);
     assert(link.unacked_bytes >= frame.wire_bytes());
     link.unacked_bytes -= frame.wire_bytes();
     paces_[link.rail].lost(frame.wire_bytes());
-    node_.left(link.rail, paces_[link.rail].backlog(), now_);
+    node_.left(link.rail, paces_[link.rail].backlog(), now);
 }
 
-void RailManager::settle(base::Nanoseconds now) noexcept {
-    if (released_ != 0) sched::settle(paces_, std::exchange(released_, 0), node_, busy_, now, now - quiet_);
+// --- Acknowledgements ------------------------------------------------------------------------------------------------
+
+void Ledger::acknowledged(Frame& frame, const Link& by, const FrameHeader& header, base::Nanoseconds now) {
+    released_ |= std::uint64_t{1} << frame.rail;
+    if (std::exchange(frame.charged, false)) {
+        learn_from(by, header, frame, now);
+    } else if (frame.link != no_link) {
+        std::erase(late_, &frame);  // acknowledged before it can have arrived: the other side makes that up
+    }
+    if (frame.predicted != 0) [[unlikely]]
+        compare(by, header, frame, now);
 }
 
 /// What the acknowledgement of `frame` says: a small one shows the latency of its link, large ones the rate of the rail.
-void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
-                             base::Nanoseconds now) {
+void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now) {
     Link& link = links_.at(frame.link);
     auto& pace = paces_[link.rail];
     const auto bytes = frame.wire_bytes();
@@ -109,7 +128,7 @@ void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& hea
     if (link.state != LinkState::live) return;
     // How long an acknowledgement was kept back is known of the newest frame.
     const bool newest = frame.seq + 1 == header.ack && header.held < held_longest;
-    if (frame.alone && newest && small && frame.link == acknowledged_by.slot) {
+    if (frame.alone && newest && small && frame.link == by.slot) {
         link.echo.heard(now - frame.sent - header.held, now);
     }
     // An acknowledgement that came with data may have waited behind other data.
@@ -123,15 +142,15 @@ void RailManager::learn_from(const Link& acknowledged_by, const FrameHeader& hea
     if (train == nullptr || train->bytes < large_bytes) return;
     if ((header.flags & frame_flag::behind) != 0) return;  // it is the peer that is late
     const bool light = header.type == FrameType::ack || header.aux <= small_bytes;
-    if (!light && frame.link != acknowledged_by.slot) return;  // the other rail may be the late one
+    if (!light && frame.link != by.slot) return;  // the other rail may be the late one
     learn_from_train(link, *train, light ? 0 : header.aux, now, newest ? std::optional(header.held) : std::nullopt);
 }
 
 /// All that was on the rail of this link, the last one of which it carried, is acknowledged, together with so many bytes that
 /// came back over it; the acknowledgement was `held` by the peer, if that is known. On a rail that is only tried again it is
 /// enough to know that it was not held for long.
-void RailManager::learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with,
-                                   base::Nanoseconds now, std::optional<base::Nanoseconds> held) {
+void Ledger::learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with, base::Nanoseconds now,
+                              std::optional<base::Nanoseconds> held) {
     auto& pace = paces_[link.rail];
     if (!train.undisturbed) return;
     const auto& talk = *peers_[link.peer].talk;
@@ -140,7 +159,7 @@ void RailManager::learn_from_train(const Link& link, const sched::Train& train, 
     const auto ways = 2 * latency + sched::times(with, talk.candidates[link.place].cost.slope);
     const auto service = now - train.begin - held.value_or(0) - ways / sched::ticks_per_ns;
     const bool together = (train.end - train.begin) * 8 <= service;
-    const bool in_time = (now - looked_) * 8 <= service;  // we had just looked, and it was not there
+    const bool in_time = (now - looks_.looked) * 8 <= service;  // we had just looked, and it was not there
     const bool known = held || acknowledged_within * 8 <= service || pace.aged(busy_.time());
     if (together && in_time && known)
         pace.lone(train.bytes, service, talk.candidates[link.place].cost.per_byte, now, busy_.time());
@@ -148,12 +167,18 @@ void RailManager::learn_from_train(const Link& link, const sched::Train& train, 
 
 /// What was predicted of the frame, and what came of it. That is known of the newest one of an acknowledgement; the others may
 /// have arrived at any time since the acknowledgement before.
-void RailManager::compare(const Link& acknowledged_by, const FrameHeader& header, const Frame& frame,
-                          base::Nanoseconds now) noexcept {
-    if (frame.seq + 1 != header.ack || header.held >= held_longest) return;
-    auto& known = peers_[acknowledged_by.peer];
-    const auto way_back = known.talk->candidates[acknowledged_by.place].cost.latency / sched::ticks_per_ns;
-    const auto real = std::max<base::Nanoseconds>(now - frame.sent - header.held - way_back, 0);
+void Ledger::compare(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now) noexcept {
+    auto& known = peers_[by.peer];
+    const auto& followed = known.talk->followed;
+    auto held = header.held;
+    if (followed.answered > 0 && followed.seq == frame.seq) {  // it was heard before
+        now = followed.answered;
+        held = followed.held;
+    } else if (frame.seq + 1 != header.ack || held >= held_longest) {
+        return;
+    }
+    const auto way_back = known.talk->candidates[by.place].cost.latency / sched::ticks_per_ns;
+    const auto real = std::max<base::Nanoseconds>(now - frame.sent - held - way_back, 0);
     const base::Nanoseconds predicted = frame.predicted;
     auto& traffic = known.traffic[frame.rail];
     ++traffic.timed_frames;
@@ -162,15 +187,16 @@ void RailManager::compare(const Link& acknowledged_by, const FrameHeader& header
     traffic.error_ns += static_cast<std::uint64_t>(std::abs(real - predicted));
 }
 
-/// What the policy is to know of the links now.
-void RailManager::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
+// --- For who chooses -------------------------------------------------------------------------------------------------
+
+void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     node_.look(now);
     sched::Candidate* trusted = nullptr;
     auto least = std::numeric_limits<sched::Ticks>::max();
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
         auto& candidate = talk.candidates[i];
         const auto& pace = paces_[candidate.rail];
-        sched::look_at(candidate, talk.costs[i], pace, node_, looked_);
+        sched::look_at(candidate, talk.costs[i], pace, node_, looks_.looked);
         const Link& link = links_.at(talk.links[i]);
         candidate.joins = !link.outbox.empty();
         candidate.recent = talk.follows && link.slot == talk.last_link;

@@ -1,0 +1,135 @@
+// Ledger: what is on the rails, for who chooses: charged when it is handed over, taken off when it is acknowledged, and what
+// that says of their rates.
+//
+// Exact and at once are the numbers of frames and what is kept for sending again (Session). What only feeds predictions may
+// wait, as most messages are small, and predictions are for those that are not: frames that were no choice are noted
+// (put_off), and charged some at a time (charge_late), with the times at which they went; so what they cost is reckoned once
+// for many. Before anything is taken off it has been charged. Of what is put off at a time one frame is followed, and the time
+// of its answer is noted when that comes: it shows the latency.
+//
+// Threads: one engine at a time.
+// Lifetime: owned by the rail manager; refers to its links, peers and policy. Frames put off are charged before they are
+// released.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "rails/frame.hpp"
+#include "rails/link.hpp"
+#include "rails/peer.hpp"
+#include "rails/tracer.hpp"
+#include "sched/node_load.hpp"
+#include "sched/pace.hpp"
+#include "sched/policy.hpp"
+#include "sched/settling.hpp"
+
+namespace railmux::rails {
+
+/// When the rails were looked at.
+struct Looks {
+    base::Nanoseconds begun = 0;   // the round of looks under way
+    base::Nanoseconds looked = 0;  // what had arrived by then, on whatever rail, is known
+    base::Nanoseconds quiet = 0;   // then nothing was waiting for us on any rail
+};
+
+class Ledger {
+public:
+    // Frames up to this size show the latency of a link: on the slowest rails, too, the bytes themselves take less.
+    static constexpr std::uint64_t small_bytes = 256;
+
+    Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkTable& links, const Looks& looks);
+
+    /// From now on decisions are told to `tracer`, one by one.
+    void tell(Tracer& tracer) noexcept {
+        tracer_ = &tracer;
+        noted_mask_ = 0;
+    }
+
+    // --- Handing over ------------------------------------------------------------------------------------------------
+
+    /// Notes what is handed to a link and will be acknowledged.
+    void charge(Link& link, Frame& frame, base::Nanoseconds now);
+    /// The same, later: it was no choice. False: now is not too early for all that was put off.
+    [[nodiscard]] bool put_off(const Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now) {
+        const bool first = late_.empty();
+        late_.push_back(&frame);
+        if (first || noted(frame)) follow(link, talk, frame, now);
+        return late_.size() < most_late && tracer_ == nullptr;
+    }
+    [[nodiscard]] bool any_late() const noexcept { return !late_.empty(); }
+    void charge_late();
+    /// What was handed to a link will not be acknowledged over it.
+    void uncharge(Frame& frame, base::Nanoseconds now) noexcept;
+
+    // --- Acknowledgements --------------------------------------------------------------------------------------------
+
+    /// Everything before `header.ack` is known to have arrived, by a frame that came over `link`; to be told of each that says
+    /// more than was known.
+    static void heard(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) noexcept {
+        auto& followed = talk.followed;
+        if (header.ack == followed.seq + 1 && followed.link == link.slot) answered(link, followed, header, now);
+    }
+    /// `frame` is acknowledged.
+    void acknowledged(Frame& frame, const Link& by, const FrameHeader& header, base::Nanoseconds now);
+    /// These were all that came in together; they may have been there for `unseen`.
+    void settle(base::Nanoseconds now, base::Nanoseconds unseen) noexcept {
+        if (released_ != 0) sched::settle(paces_, std::exchange(released_, 0), node_, busy_, now, unseen);
+    }
+
+    // --- For who chooses ---------------------------------------------------------------------------------------------
+
+    /// What the policy is to know of the links now.
+    void refresh(Conversation& talk, base::Nanoseconds now) noexcept;
+    [[nodiscard]] const sched::Pace& pace(std::uint32_t rail) const noexcept { return paces_[rail]; }
+    [[nodiscard]] std::uint64_t allowance(std::uint32_t rail) const noexcept {
+        return paces_[rail].allowance(busy_.time());
+    }
+    void measured(std::uint32_t rail, sched::Ticks per_byte) noexcept { paces_[rail].measured(per_byte, busy_.time()); }
+    void restored(std::uint32_t rail, base::Nanoseconds now) noexcept { paces_[rail].restored(now, busy_.time()); }
+    [[nodiscard]] sched::NodeLoad& node() noexcept { return node_; }
+
+private:
+    // So many are put off at most: what they cost together is small, a sixteenth for each.
+    static constexpr std::size_t most_late = 16;
+    // So much shows the rate of a rail that is slower than thought.
+    static constexpr std::uint64_t large_bytes = 1024;
+    // A peer that is not busy elsewhere acknowledges within that.
+    static constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
+    // Of so many frames one is noted to compare prediction and delivery: enough to judge by, and next to nothing a frame.
+    static constexpr std::uint32_t frames_per_prediction = 16;
+    static_assert(max_rails <= 64);
+
+    [[nodiscard]] bool noted(const Frame& frame) const noexcept { return (frame.seq & noted_mask_) == 0; }
+    /// Nobody else has anything on the rail that would count.
+    [[nodiscard]] bool ours(std::uint32_t rail) const noexcept { return node_.others(rail).backlog <= small_bytes; }
+    void follow(const Link& link, Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
+    static void answered(Link& link, Conversation::Followed& followed, const FrameHeader& header,
+                         base::Nanoseconds now) noexcept;
+    void charge_row(Link& link, std::span<Frame* const> frames, base::Nanoseconds begun, base::Nanoseconds now);
+    void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
+    void learn_from(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
+    void learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with, base::Nanoseconds now,
+                          std::optional<base::Nanoseconds> held);
+    void compare(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now) noexcept;
+
+    sched::Policy& policy_;
+    PeerTable& peers_;
+    LinkTable& links_;
+    const Looks& looks_;
+    Tracer* tracer_ = nullptr;  // the rail manager's, if there is one
+    // Frames with none of these bits in their number are noted before they are charged: all, where there is a tracer.
+    std::uint32_t noted_mask_ = frames_per_prediction - 1;
+    std::vector<Frame*> late_;        // put off
+    std::vector<sched::Pace> paces_;  // by rail
+    sched::NodeLoad node_;            // what others of this node have on them
+    sched::BusyClock busy_;
+    std::uint64_t released_ = 0;  // rails, as bits, where something was acknowledged since the last settle()
+};
+
+}  // namespace railmux::rails
