@@ -69,7 +69,7 @@ public:
     [[nodiscard]] virtual bool replans() const noexcept { return false; }
 
     /// `bytes` in so many messages have been handed to the candidate's rail, by us or by others.
-    /// The last but `backlog` bytes of what was handed to the rail left it at `then`. Only a policy that predicts wants to know.
+    /// All but the last `backlog` bytes of what was handed to the rail had left it by `then`. For policies that predict.
     virtual void left([[maybe_unused]] const Candidate& candidate, [[maybe_unused]] std::uint64_t backlog,
                       [[maybe_unused]] base::Nanoseconds then) noexcept {}
     virtual void charge([[maybe_unused]] const Candidate& candidate, [[maybe_unused]] std::uint64_t bytes,

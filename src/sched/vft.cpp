@@ -132,8 +132,8 @@ void Vft::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t 
     if (clock.bytes > mix_bytes) clock.gaps /= 2, clock.bytes /= 2;
 }
 
-/// What is behind that is still to be done. A clock that once went too slowly, as G was not known yet, would stay behind by what
-/// has been handed over meanwhile for as long as the rail is never idle.
+/// What is behind that is still to be done. A clock that once went too slowly, as G was not known yet, would stay behind for as
+/// long as the rail is never idle.
 void Vft::left(const Candidate& candidate, std::uint64_t backlog, base::Nanoseconds then) noexcept {
     auto& clock = clocks_[candidate.rail];
     clock.free = std::max(clock.free, to_ticks(then) + times(backlog, candidate.cost.per_byte + clock.gap_per_byte));

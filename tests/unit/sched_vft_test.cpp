@@ -113,7 +113,7 @@ TEST_CASE("small messages leave a stream that they can join for a clear gain onl
 }
 
 TEST_CASE("a post of its own is to pay off", "[sched][vft]") {
-    // A call of 4 us there, and 64 bytes take 0.5 us here: eleven times the difference, as a byte takes ten times as long there.
+    // A call takes 4 us there, 64 bytes 0.5 us here: eleven times the difference, as a byte takes ten times as long there.
     Vft vft(2);
     std::array<Candidate, 2> rails{rail(0), rail(1, 80)};
     rails[1].cost.gap = to_ticks(4000.0);
