@@ -124,7 +124,7 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
     assert(link.unacked_bytes >= bytes);
     link.unacked_bytes -= bytes;
     const bool small = bytes <= small_bytes;
-    pace.delivered(bytes, !(small && (header.flags & frame_flag::behind) != 0));
+    pace.delivered(bytes);
     if (link.state != LinkState::live) return;
     // How long an acknowledgement was kept back is known of the newest frame.
     const bool newest = frame.seq + 1 == header.ack && header.held < held_longest;

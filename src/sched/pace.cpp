@@ -36,8 +36,7 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours) noexcept 
 void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others,
                    base::Nanoseconds unseen) noexcept {
     const bool backlogged = backlog_ >= backlog_bytes || lasts();
-    const bool timely = std::exchange(timely_, true);
-    const bool in_time = timely && (unseen <= look_time || unseen * 8 <= now - last_);
+    const bool in_time = unseen <= look_time || unseen * 8 <= now - last_;
     if (waiting_ >= pending_ && backlogged && in_time) {
         others_ += others.gone - others_gone_;
         // What is acknowledged is made up for at once, so that this is what we had there since the last time.

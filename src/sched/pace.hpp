@@ -52,10 +52,8 @@ public:
     /// `bytes` are handed to the rail; `ours`: nobody else has anything on it.
     void sent(std::uint64_t bytes, base::Nanoseconds now, bool ours = true) noexcept;
     /// They arrived. Several may arrive at once; settle then says that these were all.
-    /// `timely`: the rail was what they waited for, and not whoever took them.
-    void delivered(std::uint64_t bytes, bool timely = true) noexcept {
+    void delivered(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
-        timely_ = timely_ && timely;
         pending_ += bytes;
         ++pending_count_;
         lateness_.came_through(bytes);
@@ -168,7 +166,6 @@ private:
     std::uint64_t backlog_ = 0;
     std::uint64_t pending_ = 0;  // delivered since the last settle
     std::uint32_t pending_count_ = 0;
-    bool timely_ = true;            // all of these
     std::uint64_t busy_bytes_ = 0;  // delivered since the rail was last idle
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     std::uint64_t waiting_ = 0;     // the backlog at that time, if it was one

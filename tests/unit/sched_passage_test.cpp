@@ -17,11 +17,11 @@ struct Pipelined {
     base::Nanoseconds now = 0;
 
     Pipelined() { pace.sent(bytes, now); }
-    void step(bool timely = true) {
+    void step() {
         pace.sent(bytes, now);
         now += 350 * us;
-        pace.delivered(bytes, timely);
-        if (const auto passage = pace.take_passage(); passage && timely) {
+        pace.delivered(bytes);
+        if (const auto passage = pace.take_passage(); passage) {
             pace.lone(passage->bytes, now - passage->begin, to_ticks(0.8), now, now);
         }
         pace.settle(now, now);
@@ -65,15 +65,4 @@ TEST_CASE("a passage is over when something of it is lost, or others use the rai
     pace.sent(1000, 30, false);
     pace.delivered(2000);
     CHECK_FALSE(pace.take_passage());
-}
-
-TEST_CASE("what a peer was late for says nothing of a backlog's rate", "[sched][pace]") {
-    Pace pace;
-    pace.sent(1'000'000, 0);
-    for (base::Nanoseconds now = 0; now < 50 * base::millisecond; now += base::millisecond) {
-        pace.delivered(10'000, now > 40 * base::millisecond);
-        pace.settle(now, now);
-        if (now == 40 * base::millisecond) CHECK(pace.per_byte() == 0);
-    }
-    CHECK(pace.per_byte() > 0);
 }
