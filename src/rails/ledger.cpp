@@ -198,7 +198,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         const auto& pace = paces_[candidate.rail];
         sched::look_at(candidate, talk.costs[i], pace, node_, looks_.looked);
         const Link& link = links_.at(talk.links[i]);
-        candidate.joins = !link.outbox.empty();
+        candidate.joins = false;  // nothing of ours is what others handed over
         candidate.recent = talk.follows && link.slot == talk.last_link;
         pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now);
@@ -206,6 +206,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         if (heard == 0 && candidate.recent) trusted = &candidate;
         if (const auto arrived = node_.take_arrivals(candidate.rail); arrived > 0)
             policy_.charge(candidate, arrived, now);
+        candidate.joins = !link.outbox.empty();
+        candidate.behind = talk.behind_there;
         least = std::min(least, candidate.cost.latency);
     }
     // The peer chose this link, and knows what we do not: it is worth trying.

@@ -40,8 +40,8 @@ struct Looks {
 
 class Ledger {
 public:
-    // Frames up to this size show the latency of a link: on the slowest rails, too, the bytes themselves take less.
-    static constexpr std::uint64_t small_bytes = 256;
+    // Frames up to this size show the latency of a link.
+    static constexpr std::uint64_t small_bytes = sched::small_bytes;
 
     Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkTable& links, const Looks& looks);
 

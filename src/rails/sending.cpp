@@ -15,8 +15,6 @@ namespace {
 
 // Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
 constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
-// Of small frames, while they wait for the peer anyway.
-constexpr std::uint64_t behind_bytes = 16 * 1024;
 
 }  // namespace
 
@@ -92,15 +90,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         return;
     }
     ledger_.refresh(talk, now);
-    const bool small = frame->piece_count == 0 && frame->wire_bytes() <= small_bytes;
-    std::size_t choice = 0;
-    if (small && talk.behind_there) {
-        // Whatever waits, waits for the peer: what comes next may as well join it, where many of them fit through.
-        for (auto& candidate : talk.candidates) candidate.backlog = 0, candidate.silent = 0;
-        choice = policy_.choose(talk.candidates, behind_bytes, now);
-    } else {
-        choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
-    }
+    std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us
         for (std::size_t i = 0; i < talk.links.size(); ++i) {
             if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) != nullptr) break;
@@ -108,7 +98,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         }
         if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) == nullptr) return;
     }
-    if (small) find_lead(talk, choice, now);
+    if (frame->piece_count == 0 && frame->wire_bytes() <= small_bytes) find_lead(talk, choice, now);
     Link& chosen = links_.at(talk.links[choice]);
     if (!post_at_once(chosen, talk, *frame, now)) return enqueue(chosen, frame, now);
     if (!frame->acked) ledger_.charge(chosen, *frame, now);

@@ -27,6 +27,9 @@ struct Cost {
     friend bool operator==(const Cost&, const Cost&) = default;
 };
 
+// Messages up to this size, headers included, are small: on the slowest rails, too, the bytes themselves take less than the rest.
+inline constexpr std::uint64_t small_bytes = 256;
+
 /// A link that could carry the message, as the policy sees it.
 struct Candidate {
     std::uint32_t rail = 0;       // local rail, the same number whatever the destination
@@ -36,6 +39,7 @@ struct Candidate {
     base::Nanoseconds silent = 0;  // nothing of that has been acknowledged for so long
     bool stream = false;           // what is handed to it together leaves as one, after one gap
     bool joins = false;            // ... and something waits to leave now
+    bool behind = false;           // the destination does not keep up: what waits there waits for it, whatever the rail
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
     std::uint64_t claimed = 0;     // bytes that other destinations' large messages will still bring; split only
@@ -68,10 +72,10 @@ public:
     /// Whether what is left of a large message is split anew as it goes, or as it was planned at its beginning.
     [[nodiscard]] virtual bool replans() const noexcept { return false; }
 
-    /// `bytes` in so many messages have been handed to the candidate's rail, by us or by others.
     /// All but the last `backlog` bytes of what was handed to the rail had left it by `then`. For policies that predict.
     virtual void left([[maybe_unused]] const Candidate& candidate, [[maybe_unused]] std::uint64_t backlog,
                       [[maybe_unused]] base::Nanoseconds then) noexcept {}
+    /// `bytes` in so many messages have been handed to the candidate's rail, by us or by others.
     virtual void charge([[maybe_unused]] const Candidate& candidate, [[maybe_unused]] std::uint64_t bytes,
                         [[maybe_unused]] std::uint32_t messages, [[maybe_unused]] base::Nanoseconds now) noexcept {}
     void charge(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) noexcept {

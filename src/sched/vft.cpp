@@ -12,10 +12,8 @@ constexpr Ticks same_latency = to_ticks(base::microsecond);
 // Acknowledgements are kept back for up to 100 us, and looked for between other things.
 constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 
-// What is so small joins what waits to leave over a stream, and is delivered after that: to arrive before it gains nothing, and
-// to arrive behind it, over another rail that is slower than thought, holds up all that follows. While both rails have
-// enough to do a wide margin costs nothing.
-constexpr std::uint64_t small_bytes = 256;
+// A small message for a destination that does not keep up goes where so many bytes would.
+constexpr std::uint64_t behind_bytes = 16 * 1024;
 
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
@@ -65,7 +63,13 @@ Ticks Vft::post_of_its_own(const Candidate& first, const Cost& fastest, std::uin
     if (!first.stream || first.joins) return 0;
     const auto lost = gap(first.cost) - times(bytes, fastest.per_byte);
     if (lost <= 0) return 0;
-    return lost + lost / std::max<Ticks>(fastest.per_byte, 1) * first.cost.per_byte;
+    const auto along = lost / std::max<Ticks>(fastest.per_byte, 1);
+    return lost + times(static_cast<std::uint64_t>(along), first.cost.per_byte);
+}
+
+/// What a message of `bytes` waits for on the way: what waits for the destination anyway it may as well join.
+inline Ticks Vft::wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks now) const noexcept {
+    return candidate.behind && bytes <= small_bytes ? 0 : wait(candidate, now);
 }
 
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
@@ -81,8 +85,8 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
         if (candidate.spare) continue;  // where all are, the first is as good as any
-        auto idle = idle_delivery(candidate.cost, bytes);
-        const auto delivered = wait(candidate, now_ticks) + idle;
+        auto idle = idle_delivery(candidate.cost, candidate.behind && bytes <= small_bytes ? behind_bytes : bytes);
+        const auto delivered = wait_of(candidate, bytes, now_ticks) + idle;
         idle -= preferred_by(candidate, idle);
         if (idle < fastest_idle) {
             fastest = i;
@@ -94,6 +98,9 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
             first_delivery = delivered;
         }
     }
+    // What is small joins what waits to leave over a stream, and is delivered after that: to arrive before it gains nothing, and
+    // to arrive behind it, over another rail that is slower than thought, holds up all that follows. While both rails have
+    // enough to do a wide margin costs nothing.
     const auto gain = fastest_delivery - first_delivery;
     const bool joins = candidates[fastest].stream && bytes <= small_bytes;
     if (gain <= (joins ? fastest_delivery / 3 : margin(fastest_delivery))) return fastest;
@@ -113,7 +120,7 @@ Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::u
         others = std::min(others, idle - preferred_by(candidates[i], idle));
     }
     // A model may have a latency below nought; what others take may be without end, where all of them are spare.
-    const auto own = std::max<Ticks>(wait(chosen, to_ticks(now)) + idle_delivery(chosen.cost, bytes), 0);
+    const auto own = std::max<Ticks>(wait_of(chosen, bytes, to_ticks(now)) + idle_delivery(chosen.cost, bytes), 0);
     return std::max<Ticks>(others - own - 1, 0);
 }
 

@@ -67,6 +67,7 @@ private:
     [[nodiscard]] Ticks post_of_its_own(const Candidate& first, const Cost& fastest,
                                         std::uint64_t bytes) const noexcept;
     [[nodiscard]] Ticks wait(const Candidate& candidate, Ticks now) const noexcept;
+    [[nodiscard]] Ticks wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks now) const noexcept;
     [[nodiscard]] Ticks preferred_by(const Candidate& candidate, Ticks idle) const noexcept;
 
     VftOptions options_;

@@ -127,6 +127,29 @@ TEST_CASE("a post of its own is to pay off", "[sched][vft]") {
     CHECK(vft.choose(rails, 64, 0) == 1);
 }
 
+TEST_CASE("what waits for a destination that does not keep up waits on no rail", "[sched][vft]") {
+    Vft vft(2);
+    std::array<Candidate, 2> rails{rail(0), rail(1, 80, 5000)};  // nearer, and ten times as slow
+    CHECK(vft.choose(rails, 64, 0) == 1);
+    for (auto& candidate : rails) candidate.behind = true;
+    CHECK(vft.choose(rails, 64, 0) == 0);
+    send(vft, rails[0], 100'000);
+    CHECK(vft.choose(rails, 64, 0) == 0);
+    CHECK(vft.choose(rails, 1024, 0) == 1);  // large ones wait as ever
+}
+
+TEST_CASE("a rail without end costs no more than a day", "[sched][vft]") {
+    Vft vft(2);
+    std::array<Candidate, 2> rails{rail(0, 0), rail(1)};
+    for (auto& candidate : rails) candidate.stream = true;
+    rails[0].joins = true;
+    rails[0].silent = base::second;
+    rails[0].backlog = 1;
+    rails[1].cost.gap = to_ticks(1e9);
+    rails[1].cost.per_byte = to_ticks(8.64e13) / 1024;
+    CHECK(vft.choose(rails, 64, 0) == 0);
+}
+
 TEST_CASE("what joins others on a stream is charged no gap", "[sched][vft]") {
     Vft vft(1);
     auto one = rail(0);
@@ -174,6 +197,7 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
             rails[i].cost.gap = to_ticks(50.0 + below(2000));
             rails[i].recent = below(4) == 0;
             rails[i].spare = below(8) == 0;
+            rails[i].stream = below(2) == 0;
             for (auto more = below(4); more > 0; --more) send(vft, rails[i], below(3000));
         }
         constexpr std::uint64_t most = 256;
@@ -184,8 +208,9 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
         for (int count = 0; count < 100 && left > 0; ++count, now += below(100)) {
             const auto bytes = below(most + 1);
             REQUIRE(vft.choose(rails, bytes, now) == place);
+            leader.joins = true;
             send(vft, leader, bytes, now);
-            left -= leader.cost.gap + sched::times(bytes, leader.cost.per_byte);
+            left -= (leader.stream ? 0 : leader.cost.gap) + sched::times(bytes, leader.cost.per_byte);
             ++led;
         }
     }
