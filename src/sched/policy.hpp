@@ -27,7 +27,7 @@ struct Cost {
     friend bool operator==(const Cost&, const Cost&) = default;
 };
 
-// Messages up to this size, headers included, are small: on the slowest rails, too, the bytes themselves take less than the rest.
+// Messages up to this size, headers included, are small: on the slowest rails, too, their bytes take less than the rest.
 inline constexpr std::uint64_t small_bytes = 256;
 
 /// A link that could carry the message, as the policy sees it.

@@ -98,9 +98,9 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
             first_delivery = delivered;
         }
     }
-    // What is small joins what waits to leave over a stream, and is delivered after that: to arrive before it gains nothing, and
-    // to arrive behind it, over another rail that is slower than thought, holds up all that follows. While both rails have
-    // enough to do a wide margin costs nothing.
+    // What is small joins what waits to leave over a stream, and is delivered after that: to arrive before it gains nothing,
+    // and to arrive behind it, over another rail that is slower than thought, holds up all that follows. While both rails
+    // have enough to do a wide margin costs nothing.
     const auto gain = fastest_delivery - first_delivery;
     const bool joins = candidates[fastest].stream && bytes <= small_bytes;
     if (gain <= (joins ? fastest_delivery / 3 : margin(fastest_delivery))) return fastest;
