@@ -7,7 +7,9 @@
 // Times are added up over windows long enough for the grain of acknowledgements and for the bursts that networks pass; the
 // median of the last three windows is the rate, so that a peer that was away for a moment does not look like a slow rail.
 //
-// What is sent together over an idle rail, a train, shows the rate, too, if it is late (Lateness).
+// What is sent together over an idle rail, a train, shows the rate, too, if it is late (Lateness); and where there is always a
+// little on the rail, so that it is never idle, what is there when a message is handed over, until that has come through: a
+// passage.
 //
 // Where other processes use the rail too, what they got meanwhile counts as work of the rail, or sharing would be learnt as
 // a slow rail and then, with their backlog in front of ours, be counted twice. But it counts only as far as their backlog

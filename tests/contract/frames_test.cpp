@@ -195,6 +195,42 @@ TEST_CASE("quiet sends are over when they are accepted, on a dead link as well",
     });
 }
 
+TEST_CASE("short sends arrive in order with others, and are refused when there is no room", "[contract]") {
+    on_each_fixture([](World& world) {
+        const std::size_t most = world.a().traits().quiet_max;
+        if (most == 0) return;
+        End near, far;
+        std::tie(near, far) = world.link();
+        const auto send_short = [&](std::size_t number) {
+            auto bytes = pattern(number % (most + 1), number);
+            const bool taken = world.a().send_short(near.id, bytes);
+            std::ranges::fill(bytes, std::byte{0xdd});  // the buffer is ours again
+            return taken;
+        };
+        std::size_t sent = 0;
+        while (sent < 100'000 && send_short(sent)) ++sent;  // nobody reads meanwhile
+        CHECK(sent > 0);
+        CHECK(sent < 100'000);
+        world.until("room again, and all else", [&] {
+            if (sent % 2 == 0) return send_short(sent) && ++sent % 100 == 0;
+            auto bytes = pattern(sent % (most + 1), sent);
+            const Segment segment{bytes.data(), bytes.size()};
+            const Work work{.quiet = true, .link = near.id, .segments = {&segment, 1}};
+            return world.post(world.a(), {&work, 1}) == 1 && ++sent % 100 == 0;
+        });
+        world.until("the frames", [&] { return world.log(far).frames.size() == sent; });
+        for (std::size_t i = 0; i < sent; ++i) {
+            REQUIRE(world.log(far).frames[i].size() == i % (most + 1));
+            REQUIRE(is_pattern(world.log(far).frames[i], i));
+        }
+        world.disconnect(near);
+        world.until("the end of the link", [&] { return world.log(near).down && world.log(far).down; });
+        CHECK(send_short(0));  // over when it is accepted, here as well
+        world.settle();
+        CHECK(world.log(near).done == 0);
+    });
+}
+
 TEST_CASE("gather lists arrive as one frame", "[contract]") {
     on_each_fixture([](World& world) {
         End near, far;
