@@ -22,8 +22,9 @@ std::string log_prefix(const Config& config) {
                                              : fmt::format("railmux[{}]: ", config.number("job.rank"));
 }
 
-rails::RailManager::Options manager_options(const Config& config, const Membership& membership, Clock clock) {
+rails::RailManager::Options manager_options(const Config& config, const Membership& membership, base::Clock clock) {
     rails::RailManager::Options options;
+    options.clock = clock;
     options.connector.self = {.instance = base::random_u64() | 1,
                               .rank = membership.in_job() ? membership.rank() : rails::no_rank};
     options.connector.key = rails::make_job_key(membership.job(), membership.key());
@@ -33,12 +34,9 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
     options.assessor.share = config.text("probe") != "full";
     if (config.text("probe") == "cached") options.assessor.store = model::StoreOptions::read(config);
     options.assessor.eager_max = static_cast<std::uint64_t>(config.number("eager.max"));
-    options.assessor.clock = clock;
     options.share_node = config.flag("node.share");
-    options.tracer = {.file = config.text("trace"),
-                      .explain = config.number("explain"),
-                      .rank = options.connector.self.rank,
-                      .clock = clock};
+    options.tracer = {
+        .file = config.text("trace"), .explain = config.number("explain"), .rank = options.connector.self.rank};
     options.fragment = config.number("fragment.size");
     options.patience = static_cast<base::Nanoseconds>(config.number("connect.patience"));
     options.lost_patience = static_cast<base::Nanoseconds>(config.number("recover.patience"));

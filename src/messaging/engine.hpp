@@ -35,7 +35,6 @@
 
 namespace railmux::messaging {
 
-using Clock = base::Nanoseconds (*)();
 using rails::Transports;
 
 class Engine final : private rails::Upper, private progress::Subject {
@@ -46,7 +45,7 @@ public:
     /// With other transports and another clock, for tests. The transports were made with `services`.
     struct Parts {
         Transports transports;
-        Clock clock = &base::now_ns;
+        base::Clock clock = &base::now_ns;
     };
     Engine(const Config& config, Parts parts);
     ~Engine();
@@ -231,7 +230,7 @@ private:
 
     Config config_;
     base::Logger log_;
-    Clock clock_;
+    base::Clock clock_;
 
     Membership membership_;
     rails::RailSet rail_set_;

@@ -21,9 +21,10 @@ constexpr base::Nanoseconds mirror_alert = 5 * base::millisecond;
 
 }  // namespace
 
-Assessor::Assessor(Options options, RailSet& rails, LinkTable& links, const PeerTable& peers, FramePool& pool,
-                   AssessorHost& host, base::Logger& log)
+Assessor::Assessor(Options options, base::Clock clock, RailSet& rails, LinkTable& links, const PeerTable& peers,
+                   FramePool& pool, AssessorHost& host, base::Logger& log)
     : options_(std::move(options)),
+      clock_(clock),
       rails_(rails),
       links_(links),
       pool_(pool),
@@ -81,7 +82,7 @@ void Assessor::measure(Link& link, const AssessOptions& options) {
     begin(link, std::move(probe), true);
     if (largest <= options_.eager_max || link.checksum) return;  // a put's checksum is looked for where messages are
     link.assessed->probe->large = std::min(largest, model::ProbeMemory::largest);
-    link.assessed->probe->large_until = options_.clock() + reply_limit;
+    link.assessed->probe->large_until = clock_() + reply_limit;
 }
 
 void Assessor::abandon(Link& link) {
@@ -179,7 +180,7 @@ void Assessor::start_train(Probe& probe, const model::Train& train, base::Nanose
 /// The messages of the train that are due by now: all of them, or one after each delay.
 void Assessor::send_due(Link& link, Probe& probe) {
     while (probe.next < probe.train.n) {
-        const auto now = options_.clock();
+        const auto now = clock_();
         if (probe.next > 0 && now - probe.last_sent < probe.train.delay) return;
         if (probe.next == 0) {
             probe.begun = now;
@@ -187,7 +188,7 @@ void Assessor::send_due(Link& link, Probe& probe) {
             probe.sample.idle += now - probe.last_sent;
         }
         send_message(link, probe);
-        probe.last_sent = options_.clock();
+        probe.last_sent = clock_();
         probe.sample.send_cpu += probe.last_sent - now;
     }
     if (probe.train.late_look > 0) {
@@ -247,7 +248,7 @@ bool Assessor::on_probe(Link& link, std::span<const std::byte> body, const Look&
     if (link.asks_too_much()) return true;
     Frame* answer = message(link, FrameType::probe_reply, std::array<std::byte, ProbeReply::size>{},
                             request->bytes + request->put, request->put > 0);
-    const auto head = model::encode(mirror.reply(options_.clock()));  // as late as can be
+    const auto head = model::encode(mirror.reply(clock_()));  // as late as can be
     std::copy(head.begin(), head.end(), answer->data() + FrameHeader::size);
     host_.post_now(link, answer);
     return true;

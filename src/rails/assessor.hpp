@@ -84,11 +84,10 @@ public:
         std::uint64_t eager_max = 16 << 10;          // larger messages of applications are put
         bool share = true;                           // links of one kind are only verified once one was measured
         std::optional<model::StoreOptions> store{};  // links of earlier runs are only verified, too
-        base::Nanoseconds (*clock)() = &base::now_ns;
     };
 
-    Assessor(Options options, RailSet& rails, LinkTable& links, const PeerTable& peers, FramePool& pool,
-             AssessorHost& host, base::Logger& log);
+    Assessor(Options options, base::Clock clock, RailSet& rails, LinkTable& links, const PeerTable& peers,
+             FramePool& pool, AssessorHost& host, base::Logger& log);
     ~Assessor();
 
     /// A link is live: it gets a first model, and a probe if it is ours to measure.
@@ -168,6 +167,7 @@ private:
     void learn_kind(const Link& link);
 
     Options options_;
+    base::Clock clock_;
     RailSet& rails_;
     LinkTable& links_;
     FramePool& pool_;

@@ -89,14 +89,14 @@ void RailManager::keep_time(base::Nanoseconds now) {
 }
 
 bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds now) {
-    const auto begun = exact ? options_.assessor.clock() : now;
+    const auto begun = exact ? options_.clock() : now;
     const auto blind = exact ? watch_.looks(begun) : not_timed;
     const auto count = rails_[rail].rail->poll(events_);
     if (count == 0) return false;
     // A wait does not read the clock for each look; what comes in at last is to be timed all the same, and time limits
     // must not begin in the past.
     const bool news = take_note(rail, {events_.data(), count});
-    const auto ended = exact || news ? options_.assessor.clock() : now;
+    const auto ended = exact || news ? options_.clock() : now;
     if (news) now = now_ = ended;
     look_ = {.begun = begun, .at = ended, .blind = blind};
     if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);

@@ -19,7 +19,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       links_(rails.capacity()),
       connector_(options_.connector, rails_, links_, peers_, pool_, *this, log),
       recovery_(options_.recovery, options_.connector.self.instance),
-      assessor_(options_.assessor, rails_, links_, peers_, pool_, *this, log),
+      assessor_(options_.assessor, options_.clock, rails_, links_, peers_, pool_, *this, log),
       flooder_(links_, pool_, *this, assessor_),
       ledger_(rails.capacity(), policy, peers_, links_, looks_),
       claims_(rails.capacity(), 0) {
@@ -30,7 +30,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
         share_with_node(rail);
     }
     if (!options_.tracer.wanted()) return;
-    tracer_ = std::make_unique<Tracer>(options_.tracer, rails_, policy_, links_, peers_, log_);
+    tracer_ = std::make_unique<Tracer>(options_.tracer, options_.clock(), rails_, policy_, links_, peers_, log_);
     ledger_.tell(*tracer_);
 }
 

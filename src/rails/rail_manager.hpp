@@ -103,6 +103,7 @@ struct RailShare {
 class RailManager final : private ConnectorHost, private AssessorHost {
 public:
     struct Options {
+        base::Clock clock = &base::now_ns;  // the one that calls read which pass `now`
         Connector::Options connector;
         Assessor::Options assessor;
         Tracer::Options tracer;

@@ -12,11 +12,12 @@ namespace railmux::rails {
 
 namespace {
 
-trace::Header header_of(const Tracer::Options& options, const RailSet& rails, const sched::Policy& policy) {
+trace::Header header_of(const Tracer::Options& options, base::Nanoseconds now, const RailSet& rails,
+                        const sched::Policy& policy) {
     const auto wall = std::chrono::system_clock::now().time_since_epoch();
     trace::Header header{.rank = options.rank == no_rank ? trace::no_rank : options.rank,
                          .pid = base::process_id(),
-                         .started = options.clock(),
+                         .started = now,
                          .wall = std::chrono::duration_cast<std::chrono::nanoseconds>(wall).count(),
                          .host = base::host_name(),
                          .policy = std::string(policy.name())};
@@ -37,11 +38,11 @@ double us(sched::Ticks ticks) { return static_cast<double>(ticks) / (sched::tick
 
 }  // namespace
 
-Tracer::Tracer(const Options& options, const RailSet& rails, const sched::Policy& policy, LinkTable& links,
-               const PeerTable& peers, base::Logger& log)
+Tracer::Tracer(const Options& options, base::Nanoseconds now, const RailSet& rails, const sched::Policy& policy,
+               LinkTable& links, const PeerTable& peers, base::Logger& log)
     : policy_(policy), links_(links), peers_(peers), rails_(rails), log_(log), to_explain_(options.explain) {
     if (options.file.empty()) return;
-    const auto header = header_of(options, rails, policy);
+    const auto header = header_of(options, now, rails, policy);
     recorded_rails_ = header.rails.size();
     recorder_.emplace(trace::expand_path(options.file, header.rank, header.pid), header, log);
 }

@@ -25,13 +25,12 @@ public:
         std::string file;           // empty: no trace
         std::uint64_t explain = 0;  // decisions to log
         std::uint32_t rank = no_rank;
-        base::Nanoseconds (*clock)() = &base::now_ns;
         [[nodiscard]] bool wanted() const noexcept { return !file.empty() || explain > 0; }
     };
 
     /// Throws Error(invalid_config) when the file cannot be written.
-    Tracer(const Options& options, const RailSet& rails, const sched::Policy& policy, LinkTable& links,
-           const PeerTable& peers, base::Logger& log);
+    Tracer(const Options& options, base::Nanoseconds now, const RailSet& rails, const sched::Policy& policy,
+           LinkTable& links, const PeerTable& peers, base::Logger& log);
 
     /// The frame goes over `link`, whose peer's candidates are fresh; the policy has not been told yet.
     void decided(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now);

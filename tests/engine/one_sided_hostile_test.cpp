@@ -49,6 +49,7 @@ private:
     }
     static rails::RailManager::Options options() {
         rails::RailManager::Options options;
+        options.clock = &SimHosts::now;
         options.connector.self = {.instance = 666, .rank = rails::no_rank};
         options.connector.key = rails::make_job_key("", "");
         options.assessor.probe = false;

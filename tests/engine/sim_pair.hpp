@@ -73,15 +73,18 @@ public:
         faulty->around = around;
         if (rails != nullptr) *rails = faulty.get();
         parts.transports.push_back(std::move(faulty));
-        parts.clock = [] {
-            auto* hosts = current();
-            if (auto* other = std::exchange(hosts->meanwhile_, nullptr); other != nullptr) {
-                hosts->look({other});
-                hosts->meanwhile_ = other;
-            }
-            return hosts->fabric.now();
-        };
+        parts.clock = &SimHosts::now;
         return std::make_unique<messaging::Engine>(config, std::move(parts));
+    }
+
+    /// The clock of all that runs on this fabric.
+    static base::Nanoseconds now() {
+        auto* hosts = current();
+        if (auto* other = std::exchange(hosts->meanwhile_, nullptr); other != nullptr) {
+            hosts->look({other});
+            hosts->meanwhile_ = other;
+        }
+        return hosts->fabric.now();
     }
 
     /// One look by each engine, then the fabric's next event, or a little time when nothing is under way; until it holds.

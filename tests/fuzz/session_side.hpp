@@ -201,7 +201,7 @@ private:
                          .pair_limit = 50 * base::millisecond,
                          .checksum = checksum};
         all.assessor.probe = false;
-        all.assessor.clock = &a_little_later;
+        all.clock = &a_little_later;
         all.patience = 36'000 * base::second;  // sessions do not end here
         all.share_node = false;
         all.fragment = 1024;

@@ -126,7 +126,7 @@ private:
         RailManager::Options all;
         all.connector = {.self = self, .key = key, .pair_limit = options.pair_limit, .checksum = options.checksum};
         all.assessor.probe = false;
-        all.assessor.clock = &World::now;
+        all.clock = &World::now;
         all.patience = all.lost_patience = options.patience;
         all.share_node = false;
         return all;
