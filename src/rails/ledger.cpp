@@ -137,13 +137,35 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
         const auto& candidate = peers_[link.peer].talk->candidates[link.place];
         policy_.left(candidate, pace.backlog(), now - header.held - 2 * candidate.cost.latency / sched::ticks_per_ns);
     }
+    const bool light = header.type == FrameType::ack || header.aux <= small_bytes;
+    if (frame.alone && newest && !small && (light || frame.link == by.slot)) note_lag(link, by, header, frame, now);
     const auto passage = pace.take_passage();
     const auto* train = pace.backlog() == 0 ? &pace.train() : passage ? &*passage : nullptr;
     if (train == nullptr || train->bytes < large_bytes) return;
     if ((header.flags & frame_flag::behind) != 0) return;  // it is the peer that is late
-    const bool light = header.type == FrameType::ack || header.aux <= small_bytes;
-    if (!light && frame.link != by.slot) return;  // the other rail may be the late one
+    if (!light && frame.link != by.slot) return;           // the other rail may be the late one
     learn_from_train(link, *train, light ? 0 : header.aux, now, newest ? std::optional(header.held) : std::nullopt);
+}
+
+/// `frame` is acknowledged, before which nothing was on its link.
+void Ledger::note_lag(Link& link, const Link& by, const FrameHeader& header, const Frame& frame,
+                      base::Nanoseconds now) noexcept {
+    const auto& train = paces_[link.rail].train();
+    const bool lone = train.undisturbed && train.begin == frame.sent && train.bytes == frame.wire_bytes();
+    if (!lone || (header.flags & frame_flag::behind) != 0) return;
+    const auto& talk = *peers_[link.peer].talk;
+    const auto with = header.type == FrameType::ack ? 0 : header.aux;
+    const auto way_back = latency(by, now) + sched::times(with, talk.candidates[by.place].cost.slope);
+    const auto took = sched::to_ticks(now - frame.sent - header.held) - way_back;
+    const auto predicted =
+        latency(link, now) + sched::times(frame.wire_bytes(), talk.candidates[link.place].cost.slope);
+    link.lag.arrived(took, predicted, busy_.time());
+}
+
+/// As measured by traffic, or by the model.
+sched::Ticks Ledger::latency(const Link& link, base::Nanoseconds now) const noexcept {
+    const auto heard = link.echo.latency(now);
+    return heard > 0 ? heard : peers_[link.peer].talk->costs[link.place].latency;
 }
 
 /// All that was on the rail of this link, the last one of which it carried, is acknowledged, together with so many bytes that
@@ -154,9 +176,7 @@ void Ledger::learn_from_train(const Link& link, const sched::Train& train, std::
     auto& pace = paces_[link.rail];
     if (!train.undisturbed) return;
     const auto& talk = *peers_[link.peer].talk;
-    auto latency = link.echo.latency(now);
-    if (latency == 0) latency = talk.costs[link.place].latency;
-    const auto ways = 2 * latency + sched::times(with, talk.candidates[link.place].cost.slope);
+    const auto ways = 2 * latency(link, now) + sched::times(with, talk.candidates[link.place].cost.slope);
     const auto service = now - train.begin - held.value_or(0) - ways / sched::ticks_per_ns;
     const bool together = (train.end - train.begin) * 8 <= service;
     const bool in_time = (now - looks_.looked) * 8 <= service;  // we had just looked, and it was not there
@@ -212,6 +232,9 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     }
     // The peer chose this link, and knows what we do not: it is worth trying.
     if (trusted != nullptr) trusted->cost.latency = least;
+    for (std::size_t i = 0; i < talk.links.size(); ++i) {
+        talk.candidates[i].cost.latency += links_.at(talk.links[i]).lag.least(busy_.time());
+    }
 }
 
 }  // namespace railmux::rails

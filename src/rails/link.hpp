@@ -16,6 +16,7 @@
 #include "rails/handshake.hpp"
 #include "rails/silence.hpp"
 #include "rails/unheard.hpp"
+#include "sched/lag.hpp"
 #include "sched/pace.hpp"
 #include "transports/transport.hpp"
 
@@ -91,6 +92,7 @@ struct Link {
     Heard heard;
 
     sched::Echo echo;
+    sched::Lag lag;
     base::Nanoseconds answered = 0;  // when something that came over it was last acknowledged over it, and by itself
     base::Nanoseconds said_at = 0;   // when the process at the other end last said something over it
     Silence silence;

@@ -141,6 +141,42 @@ TEST_CASE("ledger: an answer to several frames, or to one with others before it,
     f.take(sent);
 }
 
+TEST_CASE("ledger: what lone messages of some size are late by counts as latency of their link") {
+    Books f;
+    const auto latency = [&] {
+        f.ledger.refresh(*f.talk, f.now);
+        return f.talk->candidates.front().cost.latency;
+    };
+    const auto thought = latency();
+    std::uint32_t sent = 0;
+    const auto exchange = [&](base::Nanoseconds took) {
+        f.ledger.charge(*f.link, f.frame(544), f.now);
+        f.now += took;
+        f.take(++sent);
+    };
+    for (int i = 0; i < 3; ++i) exchange(20'000);
+    REQUIRE(latency() == thought);
+    exchange(20'000);
+    REQUIRE(latency() >= thought + sched::to_ticks(base::Nanoseconds{19'000}));
+    REQUIRE(latency() <= thought + sched::to_ticks(base::Nanoseconds{20'000}));
+    exchange(there_and_back);
+    REQUIRE(latency() == thought);
+}
+
+TEST_CASE("ledger: messages that had others before them say nothing of how late their link is") {
+    Books f;
+    f.ledger.refresh(*f.talk, f.now);
+    const auto thought = f.talk->candidates.front().cost.latency;
+    for (std::uint32_t sent = 2; sent <= 20; sent += 2) {
+        f.ledger.charge(*f.link, f.frame(544), f.now);
+        f.ledger.charge(*f.link, f.frame(544), f.now);
+        f.now += 20'000;
+        f.take(sent);
+    }
+    f.ledger.refresh(*f.talk, f.now);
+    REQUIRE(f.talk->candidates.front().cost.latency == thought);
+}
+
 TEST_CASE("ledger: the frame that is compared with its prediction may have been answered before it was charged") {
     Books f;
     f.ledger.refresh(*f.talk, f.now);
