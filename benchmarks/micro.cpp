@@ -89,6 +89,7 @@ static void checksum(benchmark::State& state, std::size_t way) {
 }
 BENCHMARK_CAPTURE(checksum, table, 0)->Arg(40)->Arg(1 << 20);
 BENCHMARK_CAPTURE(checksum, instruction, 1)->Arg(40)->Arg(1024)->Arg(16 << 10)->Arg(256 << 10)->Arg(1 << 20);
+BENCHMARK_CAPTURE(checksum, folding, 2)->Arg(1024)->Arg(16 << 10)->Arg(256 << 10)->Arg(1 << 20);
 
 /// Everything above the transport: a message to oneself. With a trace the difference is what recording costs a message.
 static void message_to_self(benchmark::State& state, bool traced) {

@@ -36,7 +36,7 @@ constexpr auto patience = std::chrono::milliseconds(20);  // of those that do no
 
 std::string greeting() {
     std::string bytes = "RMUX";
-    bytes += std::string("\x01\x00\x01\x00\x38\x00\x00\x00", 8);  // version 1, hello, 56 bytes
+    bytes += std::string("\x02\x00\x01\x00\x38\x00\x00\x00", 8);  // version 2, hello, 56 bytes
     bytes += std::string("\x02\x00\x00\x00", 4) + std::string(52, '\x5a');
     return bytes;
 }

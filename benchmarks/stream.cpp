@@ -3,14 +3,17 @@
 //   stream --listen PORT                       receives
 //   stream --connect HOST:PORT BYTES WINDOW    sends messages of BYTES, WINDOW under way, until its standard input ends
 //
-// Lines on standard output, times in us of the monotonic clock, which processes of one machine share: "at TIME BYTES" of the
-// receiver: what had arrived in the 10 ms before; "down TIME RAIL CAUSE" and "up TIME RAIL CAUSE" of both.
+// Lines on standard output, times in us of the monotonic clock, which processes of one machine share: "at TIME BYTES GAP" of
+// the receiver: what had arrived in the 10 ms before, and the longest time without any arrival that began in them; "down TIME
+// RAIL CAUSE" and "up TIME RAIL CAUSE" of both.
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <railmux/context.hpp>
@@ -46,15 +49,19 @@ class Arrivals {
 public:
     void operator()(const railmux::Status& status) {
         const auto now = Clock::now();
+        gap_ = std::max(gap_, now - std::exchange(last_, now));
         for (; now >= end_; end_ += step) {
-            std::printf("at %lld %zu\n", us(end_), std::exchange(bytes_, 0));
+            const auto gap = std::chrono::duration_cast<std::chrono::microseconds>(std::exchange(gap_, {}));
+            std::printf("at %lld %zu %lld\n", us(end_), std::exchange(bytes_, 0), static_cast<long long>(gap.count()));
             std::fflush(stdout);
         }
         bytes_ += status.bytes;
     }
 
 private:
-    Clock::time_point end_ = Clock::now() + step;
+    Clock::time_point last_ = Clock::now();
+    Clock::time_point end_ = last_ + step;
+    Clock::duration gap_{};
     std::size_t bytes_ = 0;
 };
 

@@ -10,6 +10,9 @@ constexpr std::uint64_t smallest_share = 16 * 1024;
 
 // Without a choice a link holds two pieces of bulk: one on its way, one to follow without a gap.
 constexpr std::uint32_t bulk_per_link = 2;
+// Where pieces are summed they are to be in the core's own cache still (1 MiB and less, with the kernel's copies of them) when
+// they are sent, and when they have come: unshaped, pieces of 256 KiB were half as fast (docs/failover.md).
+constexpr std::uint64_t summed_piece = 64 * 1024;
 
 // With it a rail is given so much that it stays busy until the next acknowledgement (they may be kept back for 100 us, and
 // the peer's engine for longer), and no more: what is handed over can no longer go another way.
@@ -67,13 +70,14 @@ bool RailManager::only_choice(const Conversation& talk, const Link& link) noexce
 /// How much bulk the link should be given now.
 std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
     auto& talk = *peers_[link.peer].talk;
+    const auto most = link.checksum ? std::min(options_.fragment, summed_piece) : options_.fragment;
     if (policy_.replans()) {
         replan(link.peer, talk, now);
     } else {
         ledger_.refresh(talk, now);
     }
     // With one link there is nothing to decide: it is kept full. What it claims still counts for other peers.
-    if (!policy_.replans() || only_choice(talk, link)) return link.bulk < bulk_per_link ? options_.fragment : 0;
+    if (!policy_.replans() || only_choice(talk, link)) return link.bulk < bulk_per_link ? most : 0;
     const auto claim = talk.claims[link.place];
     if (claim == 0) return 0;
     const auto& candidate = talk.candidates[link.place];
@@ -84,7 +88,7 @@ std::uint64_t RailManager::piece_for(const Link& link, base::Nanoseconds now) {
         std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), ledger_.allowance(link.rail));
     if (link.unacked_bytes >= std::max(enough, 2 * smallest_share)) return 0;
     const auto piece = static_cast<std::uint64_t>(sched::to_ticks(piece_time) / candidate.cost.per_byte);
-    return std::min(claim, std::clamp(piece, smallest_share, options_.fragment));
+    return std::min(claim, std::clamp(piece, std::min(smallest_share, most), most));
 }
 
 /// Splits what is left for the peer over its links as they are now.

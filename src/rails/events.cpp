@@ -193,7 +193,7 @@ void RailManager::on_control(Link& link, const FrameHeader& header, std::span<co
         static_cast<void>(catch_up());  // in the order in which they came
         if (link.state != LinkState::live) return;
         if (header.type == FrameType::settled) {
-            if (!on_settled(link, header, body, now)) break_off(link, "it settled what was never asked", now);
+            if (!on_settled(link, header, body, now)) break_off(link, "it sent a malformed frame", now);
             return;
         }
         if (talk.session.hear(header.ack) == Session::Hearing::news) Ledger::heard(link, talk, header, now);

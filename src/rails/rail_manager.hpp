@@ -336,14 +336,14 @@ private:
     [[nodiscard]] bool puts_end_links() const noexcept;
     [[nodiscard]] bool park(const Link& link, Frame& frame) noexcept;
     void ask_to_settle(Conversation& talk, base::Nanoseconds now);
-    [[nodiscard]] bool on_settle(const Link& link, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool on_settle(Link& link, std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool ask_over(std::uint32_t peer, const Conversation::Asked& asked, base::Nanoseconds now);
     void answer_settle(Conversation& talk, std::uint64_t by, std::span<const std::uint64_t> nonces,
                        base::Nanoseconds now);
     void send_settled(const Conversation& talk, Link& link, std::span<const std::uint64_t> nonces,
                       base::Nanoseconds now);
     void settle_anew(Conversation& talk, base::Nanoseconds now);
-    [[nodiscard]] bool on_settled(const Link& link, const FrameHeader& header, std::span<const std::byte> body,
+    [[nodiscard]] bool on_settled(Link& link, const FrameHeader& header, std::span<const std::byte> body,
                                   base::Nanoseconds now);
     void link_over(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
 

@@ -6,6 +6,7 @@
 // Lifetime: owned by the peer's entry; the frames in its window belong to it until acknowledged.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -55,7 +56,8 @@ public:
     void enter(Frame& frame);
 
     /// Everything before `ack` has arrived, and of what follows the frames set in `sack` (bit i: ack + i). Calls
-    /// `release(Frame&)` for each newly acknowledged frame. False when the numbers are impossible.
+    /// `release(Frame&)` for each newly acknowledged frame, which may enter others, but takes in no acknowledgements. False
+    /// when the numbers are impossible.
     template <typename Release>
     [[nodiscard]] bool acknowledged(std::uint32_t ack, std::span<const std::byte> sack, Release release);
 
@@ -112,12 +114,11 @@ bool Session::acknowledged(std::uint32_t ack, std::span<const std::byte> sack, R
     constexpr auto half = ~std::uint32_t{0} / 2;
     const bool old = done > half;  // overtaken on another link: what it says beyond holds all the same
     if (done > outstanding && !old) return false;
-    // Whoever is told of a release may send, and so take in further acknowledgements before this one is done with: what has
-    // gone out of the window meanwhile is none of ours.
-    while (!old && ack != sent_.base() && ack - sent_.base() <= half) {
+    for (std::uint32_t i = 0; i < done && !old; ++i) {
         Frame* frame = sent_.get(sent_.base());
         sent_.pop();
         if (frame != nullptr) release(*frame);
+        assert(sent_.base() == ack - done + i + 1);
     }
     for (std::uint32_t i = 0; i < sack.size() * 8; ++i) {
         if ((static_cast<unsigned>(sack[i / 8]) >> (i % 8) & 1U) == 0) continue;

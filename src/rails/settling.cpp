@@ -91,11 +91,14 @@ void RailManager::ask_to_settle(Conversation& talk, base::Nanoseconds now) {
 }
 
 /// False: that is malformed.
-bool RailManager::on_settle(const Link& link, std::span<const std::byte> body, base::Nanoseconds now) {
+bool RailManager::on_settle(Link& link, std::span<const std::byte> body, base::Nanoseconds now) {
     const auto count = body.size() / nonce_size;
     if (count == 0 || count > settle_most || body.size() % nonce_size != 0) return false;
-    if (link.asks_too_much()) return false;  // it asks again over another link, if it means it
-    static_cast<void>(catch_up());           // links are about to change
+    if (link.asks_too_much()) {  // it asks again over another link, if it means it
+        break_off(link, "it does not take the answers that it asks for", now);
+        return true;
+    }
+    static_cast<void>(catch_up());  // links are about to change
     const auto peer = link.peer;
     const auto by = link.nonce;
     std::vector<std::uint64_t> over;
@@ -172,7 +175,7 @@ void RailManager::send_settled(const Conversation& talk, Link& link, std::span<c
 
 /// What had come over the link is acknowledged here; what had not never will, and is sent again. There may be several answers,
 /// of which the first is as good as any. False: that is malformed.
-bool RailManager::on_settled(const Link& link, const FrameHeader& header, std::span<const std::byte> body,
+bool RailManager::on_settled(Link& link, const FrameHeader& header, std::span<const std::byte> body,
                              base::Nanoseconds now) {
     if (body.size() < 2 * count_size) return false;
     const auto count = base::load<std::uint32_t>(body.data());
@@ -184,7 +187,10 @@ bool RailManager::on_settled(const Link& link, const FrameHeader& header, std::s
     auto acks = header;
     acks.aux = base::load<std::uint32_t>(rest.data());
     const bool credit = take_credit(*known.talk, header);
-    if (!take_acks(link, acks, rest.subspan(count_size), credit, now)) return false;
+    if (!take_acks(link, acks, rest.subspan(count_size), credit, now)) {
+        break_off(link, "it acknowledged what was never sent", now);
+        return true;
+    }
     auto& settling = known.talk->settling;
     const bool not_all_asked = settling.size() > settle_most;
     bool asked = false;

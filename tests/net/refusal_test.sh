@@ -78,7 +78,7 @@ refuses 1 "tcp.encryption is on, and there is no job key" env RAILMUX_TCP_ENCRYP
 # The version differs in one place at a time, as a release that changes just that would have it.
 for place in door:"it speaks version 9 of the railmux start-up protocol, this is version 2" \
     contact:"it speaks wire version 9, this is version 6" \
-    stream:"it speaks version 9 of the railmux stream, this is version 1" \
+    stream:"it speaks version 9 of the railmux stream, this is version 2" \
     hello:"it speaks wire version 9, this is version 6"; do
     part=${place%%:*}
     text=${place#*:}

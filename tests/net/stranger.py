@@ -18,7 +18,7 @@ import struct
 parser = argparse.ArgumentParser()
 parser.add_argument("role", choices=["client", "server", "job"])
 parser.add_argument("place", nargs="?", default="127.0.0.1:0")
-OURS = {"door": 2, "contact": 6, "stream": 1, "hello": 6}
+OURS = {"door": 2, "contact": 6, "stream": 2, "hello": 6}
 for part, version in OURS.items():
     parser.add_argument(f"--{part}", type=int, default=version)
 options = parser.parse_args()

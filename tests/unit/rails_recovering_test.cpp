@@ -90,6 +90,24 @@ TEST_CASE("a put that is lost again and again behind which the window is full go
     pair.until([&] { return Couple::heard(*pair.b, std::to_string(frames - 1)); });
 }
 
+TEST_CASE("who asks again and again whether links are over, and does not take the answers, is told so",
+          "[rails][sessions][recovery]") {
+    Couple pair(1);
+    pair.talk();
+    pair.world.fabric.set_timing("b/eth0", sim::simple_timing(2000, 300, 300, base::millisecond, 1.0));
+    constexpr std::size_t links = 64;  // in a question
+    constexpr std::size_t size = FrameHeader::size + links * sizeof(std::uint64_t);
+    for (int i = 0; i < 1000; ++i) {
+        Frame* question = pair.a.manager.pool().take(size);
+        question->type = FrameType::settle;
+        question->bytes = size;
+        std::fill_n(question->data() + FrameHeader::size, size - FrameHeader::size, std::byte{1});
+        pair.a.manager.send(1, question, World::now());
+    }
+    pair.until([&] { return !pair.b->news.empty(); });
+    CHECK(pair.b->news.front().cause == "it does not take the answers that it asks for");
+}
+
 TEST_CASE("a rail that is up again is used at once, whichever side's it is", "[rails][sessions][recovery]") {
     Couple pair(2, {}, GENERATE(10, 30));
     const std::string rail = GENERATE("a/eth1", "b/eth1", "a/eth0");

@@ -47,7 +47,7 @@ RailAddress shared_memory(std::uint64_t host, std::uint32_t process, std::uint64
 }  // namespace
 
 TEST_CASE("headers of ofi messages come back as they were", "[transports]") {
-    std::array<std::byte, 48> bytes{};
+    std::array<std::byte, Header::size + PutHeader::size> bytes{};
     write(bytes.data(),
           Header{.kind = Kind::put, .flags = Header::notify, .number = 65535, .to = {7, 0x1122334455667788}});
     write(bytes.data() + Header::size,
@@ -68,6 +68,17 @@ TEST_CASE("headers of ofi messages come back as they were", "[transports]") {
     CHECK(rest.empty());
 }
 
+TEST_CASE("the header of a put of an ofi rail that was changed on the way is none", "[transports]") {
+    std::array<std::byte, PutHeader::size> bytes{};
+    write(bytes.data(), PutHeader{.key = {1, 2}, .offset = 4096, .immediate = 7, .rest = 1 << 20});
+    for (std::size_t bit = 0; bit < bytes.size() * 8; ++bit) {
+        bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+        std::span<const std::byte> rest(bytes);
+        CHECK_FALSE(take_put_header(rest));
+        bytes[bit / 8] ^= std::byte{1} << (bit % 8);
+    }
+}
+
 TEST_CASE("a hello of an ofi rail comes back as it was, and never half of it", "[transports]") {
     const auto address = bytes_of({1, 2, 3});
     const auto said = bytes_of({4, 5});
@@ -84,7 +95,8 @@ TEST_CASE("a hello of an ofi rail comes back as it was, and never half of it", "
     auto long_hello = message;
     long_hello.resize(message.size() + max_hello);
     CHECK_FALSE(parse_hello(std::span(long_hello).subspan(Header::size)));
-    long_hello[Header::size + 4] = std::byte{2};  // of another version it may be as long as it likes
+    // Of another version it may be as long as it likes.
+    long_hello[Header::size + 4] = static_cast<std::byte>(wire_version + 1);
     CHECK(parse_hello(std::span(long_hello).subspan(Header::size)));
 }
 

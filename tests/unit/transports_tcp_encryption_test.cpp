@@ -12,89 +12,22 @@
 #include <vector>
 
 #include "captured.hpp"
-#include "tcp_wire.hpp"
 #include "transports/tcp/address.hpp"
 #include "transports/tcp/tls.hpp"
 #include "transports/tcp/transport.hpp"
 #include "transports/tcp/wire.hpp"
+#include "unit/tcp_hosts.hpp"
 
 using namespace railmux;
 using namespace railmux::transports;
 using test::captured;
+using test::Host;
+using test::Tapped;
+using test::until;
 using test::Wire;
 
 namespace {
 
-/// The transport of one process with its rail on the loopback interface, and what came of it.
-class Host {
-public:
-    /// An empty key: no encryption.
-    explicit Host(const std::string& key) {
-        config_.set("tcp.interfaces", "lo").set("tcp.families", "ipv4");
-        if (!key.empty()) config_.set("tcp.encryption", "on").set("job.key", key);
-        transport_ = tcp::make_transport({config_, log_});
-        const auto devices = transport_->scan();
-        const auto found = std::ranges::find(devices, "lo", &RailInfo::device);
-        REQUIRE(found != devices.end());
-        rail = transport_->open(*found);
-    }
-
-    [[nodiscard]] tcp::Endpoint endpoint() const { return tcp::RailAddress::parse(rail->address())->endpoints.front(); }
-
-    void look() {
-        std::array<Event, 16> events;
-        const auto count = rail->poll(events);
-        for (const auto& event : std::span(events).first(count)) take(event);
-    }
-
-    void send(std::span<const std::byte> bytes) {
-        Segment segment{const_cast<std::byte*>(bytes.data()), bytes.size()};
-        const Work work{.op = Op::send, .link = link, .segments = {&segment, 1}};
-        while (rail->post({&work, 1}) == 0) look();
-    }
-
-    std::unique_ptr<Rail> rail;
-    LinkId link;
-    int requests = 0;
-    bool up = false;
-    bool down = false;
-    ErrorCode code = ErrorCode::ok;
-    std::string cause;
-    std::vector<std::byte> received;
-
-private:
-    void take(const Event& event) {
-        switch (event.kind) {
-            case EventKind::connect_request:
-                ++requests;
-                link = event.link;
-                rail->accept(event.link, {});
-                break;
-            case EventKind::link_up: up = true; break;
-            case EventKind::link_down:
-                down = true;
-                code = event.code;
-                cause = event.text;
-                break;
-            case EventKind::received: received.insert(received.end(), event.data.begin(), event.data.end()); break;
-            default: break;
-        }
-    }
-
-    Config config_;
-    base::Logger log_;
-    std::unique_ptr<Transport> transport_;
-};
-
-void until(const std::function<void()>& step, const std::function<bool()>& holds) {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-    while (!holds()) {
-        REQUIRE(std::chrono::steady_clock::now() < limit);
-        step();
-    }
-}
-
-const std::vector<std::byte> hello(56, std::byte{7});
 const std::string secret = "what nobody on the way should read";
 
 std::vector<std::byte> payload_of(std::string_view text) {
@@ -106,30 +39,10 @@ bool contains(const std::vector<std::byte>& all, const std::vector<std::byte>& p
     return std::ranges::search(all, part).begin() != all.end();
 }
 
-/// Two hosts with the same key, one connected to the other over a wire.
-struct Tapped {
-    explicit Tapped(const std::string& key) : a(key), b(key), wire(b.endpoint()) {
-        a.link = a.rail->connect(wire.instead_of(b.rail->address()), hello);
-        run([&] { return a.up && b.up; });
-    }
-    void run(const std::function<bool()>& holds) {
-        until(
-            [&] {
-                a.look();
-                wire.pump();
-                b.look();
-            },
-            holds);
-    }
-    Host a;
-    Host b;
-    Wire wire;
-};
-
 /// What becomes of a host that connects to another one; what that one logs is returned.
 std::string try_to_connect(Host& from, Host& to) {
     return captured([&] {
-        from.link = from.rail->connect(to.rail->address(), hello);
+        from.link = from.rail->connect(to.rail->address(), Host::hello);
         until(
             [&] {
                 from.look();
@@ -152,7 +65,7 @@ TEST_CASE("tcp: payload can be read on the way in plain text, and not where it i
     REQUIRE(t.wire.connections.size() == 1);
     CHECK(contains(t.wire.connections.front().there.seen, payload) == key.empty());
     CHECK(contains(t.wire.connections.front().back.seen, payload) == key.empty());
-    CHECK(contains(t.wire.connections.front().there.seen, hello) == key.empty());
+    CHECK(contains(t.wire.connections.front().there.seen, Host::hello) == key.empty());
 }
 
 TEST_CASE("tcp: who encrypts and who does not refuse each other, and both say so", "[tcp][encryption]") {
@@ -281,7 +194,7 @@ TEST_CASE("tcp: a certificate is no key", "[tcp][encryption]") {
         REQUIRE(::getsockname(door.get(), reinterpret_cast<sockaddr*>(&name), &size) == 0);
         auto address = *tcp::RailAddress::parse(host.rail->address());
         address.endpoints.front().port = ::ntohs(name.sin_port);
-        host.link = host.rail->connect(address.encode(), hello);
+        host.link = host.rail->connect(address.encode(), Host::hello);
         const base::FileDescriptor peer(::accept4(door.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
         SSL_set_fd(ssl.get(), peer.get());
         SSL_set_accept_state(ssl.get());
@@ -358,7 +271,7 @@ TEST_CASE("tcp: who has the key gets in past any number of strangers that say no
             if (i % 2 == 1) ::send(silent.back().get(), half.data(), half.size(), MSG_NOSIGNAL);
             b.look();
         }
-        a.link = a.rail->connect(b.rail->address(), hello);
+        a.link = a.rail->connect(b.rail->address(), Host::hello);
         until(
             [&] {
                 a.look();

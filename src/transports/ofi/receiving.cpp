@@ -231,7 +231,11 @@ void Rail::deliver_early(Batch& batch) noexcept {
 void Rail::place(Link& link, const Early& message, Batch& batch) noexcept {
     auto bytes = message.body;
     const auto put = take_put_header(bytes);
-    if (!put) return;
+    if (!put) {
+        say_bye(link);
+        end(link, "corrupted data (the checksum of the header of a put is wrong)");
+        return;
+    }
     // All that is to come of the put must be allowed, or nothing of it is placed.
     const auto whole = bytes.size() + std::uint64_t{put->rest};
     const auto place = regions_.find(put->key, put->offset, whole, Access::remote_write);

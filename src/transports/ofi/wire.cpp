@@ -1,12 +1,14 @@
 #include "transports/ofi/wire.hpp"
 
 #include "base/bytes.hpp"
+#include "base/crc32c.hpp"
 
 namespace railmux::transports::ofi {
 
 namespace {
 
-constexpr std::uint32_t magic = 0x46554d52;  // "RMUF"
+constexpr std::uint32_t magic = 0x46554d52;                                   // "RMUF"
+constexpr std::size_t summed_size = PutHeader::size - sizeof(std::uint32_t);  // of the header of a put
 
 void write_name(base::Writer& writer, const LinkName& name) { writer.write(name.place).write(name.token); }
 
@@ -34,6 +36,7 @@ void write(std::byte* to, const PutHeader& header) noexcept {
     base::store(to + 16, header.offset);
     base::store(to + 24, header.immediate);
     base::store(to + 28, header.rest);
+    base::store(to + summed_size, base::crc32c({to, summed_size}));
 }
 
 std::vector<std::byte> encode(const Header& header, const Hello& hello) {
@@ -74,6 +77,8 @@ std::optional<Header> take_header(std::span<const std::byte>& bytes) noexcept {
 
 std::optional<PutHeader> take_put_header(std::span<const std::byte>& bytes) noexcept {
     if (bytes.size() < PutHeader::size) return std::nullopt;
+    if (base::load<std::uint32_t>(bytes.data() + summed_size) != base::crc32c(bytes.first(summed_size)))
+        return std::nullopt;
     PutHeader header;
     header.key = {base::load<std::uint64_t>(bytes.data()), base::load<std::uint64_t>(bytes.data() + 8)};
     header.offset = base::load<std::uint64_t>(bytes.data() + 16);

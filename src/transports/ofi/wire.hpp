@@ -3,7 +3,7 @@
 //
 //   any      u8 kind, u8 flags, u16 number, u32 place, u64 token                                       16 bytes
 //   frame    its bytes
-//   put      u64 id, u64 secret, u64 offset, u32 immediate, u32 rest; its bytes                         48 bytes and they
+//   put      u64 id, u64 secret, u64 offset, u32 immediate, u32 rest, u32 CRC32C of these; its bytes    52 bytes and they
 //   hello    u32 magic, u16 version, u32 place, u64 token (of the sender's link), its address, the hello
 //   heard    (the hello has come, and waits for whoever answers it)
 //   reply    u32 place, u64 token (of the sender's link), the reply
@@ -28,7 +28,7 @@
 
 namespace railmux::transports::ofi {
 
-inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::uint16_t wire_version = 2;
 inline constexpr std::uint32_t no_place = ~std::uint32_t{0};
 
 enum class Kind : std::uint8_t { frame = 1, put, hello, heard, reply, refusal, bye };
@@ -52,7 +52,7 @@ struct Header {
 };
 
 struct PutHeader {
-    static constexpr std::size_t size = 32;  // behind the Header
+    static constexpr std::size_t size = 36;  // behind the Header
 
     RegionKey key;
     std::uint64_t offset = 0;
@@ -77,7 +77,7 @@ struct Hello {
 
 /// Writes 16 bytes.
 void write(std::byte* to, const Header& header) noexcept;
-/// Writes 32 bytes.
+/// Writes 36 bytes.
 void write(std::byte* to, const PutHeader& header) noexcept;
 [[nodiscard]] std::vector<std::byte> encode(const Header& header, const Hello& hello);
 /// Reply and bye: with the sender's name.

@@ -146,8 +146,9 @@ bool Rail::take_work(Link& link, Batch& batch) noexcept {
     }
     StreamHeader header;
     const auto parsed = tcp::parse(bytes, header);
-    if (parsed == Parsed::malformed) {
-        kill(link, "it sent bytes that are no railmux stream");
+    if (parsed == Parsed::malformed || parsed == Parsed::corrupted) {
+        kill(link, parsed == Parsed::corrupted ? "corrupted data (the checksum of the header of a put is wrong)"
+                                               : "it sent bytes that are no railmux stream");
         return false;
     }
     if (parsed == Parsed::incomplete || (header.op == Op::send && bytes.size() < header.size() + header.length)) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/bytes.hpp"
+#include "base/crc32c.hpp"
 
 namespace railmux::transports::tcp {
 
@@ -11,6 +12,7 @@ namespace {
 constexpr std::uint32_t magic = 0x58554d52;  // "RMUX"
 constexpr std::uint8_t kind_send = 1;
 constexpr std::uint8_t kind_put = 2;
+constexpr std::size_t summed_size = StreamHeader::put_size - sizeof(std::uint32_t);
 
 constexpr std::byte tls_alert{21};
 constexpr std::byte tls_handshake{22};
@@ -85,7 +87,7 @@ std::size_t write_header(std::byte* to, const Work& work, std::uint32_t length) 
     base::store(to + 16, work.remote.secret);
     base::store(to + 24, work.offset);
     base::store(to + 32, work.immediate);
-    base::store(to + 36, std::uint32_t{0});
+    base::store(to + summed_size, base::crc32c({to, summed_size}));
     return StreamHeader::put_size;
 }
 
@@ -101,13 +103,15 @@ Parsed parse(std::span<const std::byte> bytes, StreamHeader& header) noexcept {
     }
     if (kind != kind_put || notify > 1 || header.length > max_put) return Parsed::malformed;
     if (bytes.size() < StreamHeader::put_size) return Parsed::incomplete;
+    const auto sum = base::load<std::uint32_t>(bytes.data() + summed_size);
+    if (sum != base::crc32c(bytes.first(summed_size))) return Parsed::corrupted;
     header.op = Op::put;
     header.notify = notify == 1;
     header.key.id = base::load<std::uint64_t>(bytes.data() + 8);
     header.key.secret = base::load<std::uint64_t>(bytes.data() + 16);
     header.offset = base::load<std::uint64_t>(bytes.data() + 24);
     header.immediate = base::load<std::uint32_t>(bytes.data() + 32);
-    return base::load<std::uint32_t>(bytes.data() + 36) == 0 ? Parsed::complete : Parsed::malformed;
+    return Parsed::complete;
 }
 
 }  // namespace railmux::transports::tcp

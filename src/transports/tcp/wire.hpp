@@ -4,7 +4,10 @@
 //
 //   send  u8 kind=1, u8 0, u16 0, u32 length                                             8 bytes
 //   put   u8 kind=2, u8 notify, u16 0, u32 length, u64 id, u64 secret, u64 offset,
-//         u32 immediate, u32 0                                                           40 bytes
+//         u32 immediate, u32 CRC32C of all before it                                     40 bytes
+//
+// A put says where its bytes go. Changed on the way that could be a place whose bytes have been checked and counted: so nothing
+// is written for one that is not as it was sent. A frame has a checksum of its own, where that is wanted.
 //
 // Threads: pure functions over values.
 // Lifetime: values.
@@ -19,7 +22,7 @@
 
 namespace railmux::transports::tcp {
 
-inline constexpr std::uint16_t stream_version = 1;
+inline constexpr std::uint16_t stream_version = 2;
 inline constexpr std::uint32_t max_frame = 64 * 1024;
 inline constexpr std::uint32_t max_put = 1U << 30;
 
@@ -36,7 +39,7 @@ struct Greeting {
     std::uint16_t length = 0;
 };
 
-enum class Parsed : std::uint8_t { incomplete, complete, malformed, other_version };
+enum class Parsed : std::uint8_t { incomplete, complete, malformed, corrupted, other_version };
 
 [[nodiscard]] Greeting::Bytes encode(const Greeting& greeting) noexcept;
 [[nodiscard]] Parsed parse(std::span<const std::byte> bytes, Greeting& greeting) noexcept;
