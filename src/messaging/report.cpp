@@ -1,4 +1,7 @@
 // Engine: what the rails carried, in numbers and as the table that RAILMUX_REPORT prints.
+#include <algorithm>
+#include <iterator>
+
 #include "messaging/engine.hpp"
 
 namespace railmux::messaging {
@@ -101,7 +104,9 @@ std::string Engine::report_models() {
                                    "g us", "Mbit/s", "drift", "probe frames", "probe B");
     const auto us = [](Nanos time) { return fmt::format("{:.2f}", time.count() / 1000); };
     for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
-        for (const auto& link : rails_.models(peer)) {
+        auto links = rails_.models(peer);
+        std::ranges::move(rails_.ended_models(peer), std::back_inserter(links));
+        for (const auto& link : links) {
             ProbeSpent spent;
             for (std::uint32_t rail = 0; rail < rail_set_.size(); ++rail) {
                 if (rail_set_[rail].info.name == link.rail) spent = rails_.probe_spent(rail);

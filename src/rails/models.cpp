@@ -58,6 +58,22 @@ std::vector<LinkModel> RailManager::models(std::uint32_t peer) {
     return all;
 }
 
+/// The link is about to end: whoever looks back wants to know what it was like.
+void RailManager::keep_model(const Link& link) {
+    auto& ended = link.traffic->ended;
+    std::erase_if(ended, [&](const Traffic::Ended& other) { return other.remote_rail == link.remote_rail; });
+    ended.push_back({link.remote_rail, model_of(link)});
+}
+
+std::vector<LinkModel> RailManager::ended_models(std::uint32_t peer) const {
+    std::vector<LinkModel> all;
+    const auto* traffic = peers_[peer].traffic.get();
+    for (std::size_t rail = 0; traffic != nullptr && rail < rails_.size(); ++rail) {
+        for (const auto& ended : traffic[rail].ended) all.push_back(ended.model);
+    }
+    return all;
+}
+
 std::vector<std::uint32_t> RailManager::live_links(std::uint32_t peer) const {
     const auto* talk = peers_[peer].talk.get();
     return talk == nullptr ? std::vector<std::uint32_t>{} : talk->links;

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <railmux/assessment.hpp>
 #include <railmux/error.hpp>
 
 #include "base/clock.hpp"
@@ -42,6 +43,13 @@ struct Traffic {
     std::uint64_t predicted_ns = 0;
     std::uint64_t real_ns = 0;
     std::uint64_t error_ns = 0;
+
+    /// What was known of a link when it ended, until there is another one between the same two rails.
+    struct Ended {
+        std::uint8_t remote_rail = 0;
+        LinkModel model;
+    };
+    std::vector<Ended> ended;
 };
 
 /// Links that share a bottleneck, as measured on demand (groups.cpp).

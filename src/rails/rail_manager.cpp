@@ -191,6 +191,9 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
     connector_.session_over(peer, now_);
     recovery_.forget(peer);
     ledger_.charge_late();  // what is charged can be released
+    if (known.talk != nullptr) {
+        for (const auto slot : known.talk->links) keep_model(links_.at(slot));
+    }
     const auto talk = std::move(known.talk);
     if (talk == nullptr) return;  // it had not begun
     for (const auto slot : talk->links) {
@@ -250,6 +253,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     link.quiet_max = traits.quiet_max;
     link.over_rail = rails_[link.rail].rail.get();
     link.traffic = &peers_[peer].traffic[link.rail];
+    std::erase_if(link.traffic->ended, [&](const auto& ended) { return ended.remote_rail == link.remote_rail; });
     if (talk.links.empty()) recovery_.connected(peer, now);
     std::size_t place = 0;
     while (place < talk.links.size() && talk.candidates[place].speed_bps >= speed) ++place;
@@ -282,6 +286,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
 
 void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
     ledger_.charge_late();  // its frames are about to go elsewhere
+    keep_model(link);
     detach(link);
     assessor_.link_down(link);
     flooder_.link_down(link);

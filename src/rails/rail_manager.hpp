@@ -236,6 +236,8 @@ public:
     // --- Models ------------------------------------------------------------------------------------------------------
 
     [[nodiscard]] std::vector<LinkModel> models(std::uint32_t peer);
+    /// The same of links that have ended, and that no other one has taken the place of.
+    [[nodiscard]] std::vector<LinkModel> ended_models(std::uint32_t peer) const;
     [[nodiscard]] const ProbeSpent& probe_spent(std::uint32_t rail) const noexcept { return assessor_.spent(rail); }
     /// Links to the peer, by number; a number is good until the link dies.
     [[nodiscard]] std::vector<std::uint32_t> live_links(std::uint32_t peer) const;
@@ -441,6 +443,7 @@ private:
     [[nodiscard]] Frame* closing_frame();
     void close_late(base::Nanoseconds now);
     [[nodiscard]] LinkModel model_of(const Link& link) const;
+    void keep_model(const Link& link);
     [[nodiscard]] LogGP corrected(LogGP model, const sched::Pace& pace) const;
 
     static constexpr auto never = base::never;

@@ -1,5 +1,6 @@
 // Leaving: what was sent arrives, everybody hears of it, and what is under way ends with the reason.
 #include <array>
+#include <sstream>
 #include <thread>
 
 #include "engine/pair.hpp"
@@ -51,6 +52,14 @@ Request isend(messaging::Engine& from, Peer to, Tag tag, ConstBuffer data) {
 }
 Request irecv(messaging::Engine& at, Peer from, Tag tag, MutableBuffer room) {
     return at.irecv(from, tag, {&room, 1}, nullptr);
+}
+
+/// The report's lines about models of links of that rail.
+std::size_t model_rows(messaging::Engine& engine, const std::string& rail) {
+    std::istringstream report(engine.report());
+    std::size_t rows = 0;
+    for (std::string line; std::getline(report, line);) rows += line.starts_with("model   " + rail + " ") ? 1 : 0;
+    return rows;
 }
 
 template <typename Call>
@@ -241,4 +250,35 @@ TEST_CASE("threads: leave ends what other threads wait for", "[engine]") {
     waits_too.join();
     CHECK(of_b == ErrorCode::cancelled);
     CHECK(of_any == ErrorCode::cancelled);
+}
+
+TEST_CASE("leave: the report still has the models of links that are over, whoever left first", "[engine]") {
+    Three job;
+    const auto of_a = model_rows(*job.a, "sim:eth0"), of_b = model_rows(*job.b, "sim:eth0");
+    REQUIRE(of_a == 2);  // b and c
+    REQUIRE(of_b == 1);
+    bool left = false;
+    job.a->on_peer_left([&](const PeerEvent&) { left = true; });
+    job.b_leaves();
+    job.until([&] { return left && job.a->models(job.a_to_b).empty(); });
+    CHECK(model_rows(*job.a, "sim:eth0") == of_a);
+    CHECK(model_rows(*job.b, "sim:eth0") == of_b);
+}
+
+TEST_CASE("leave: a link that was lost and is back stands once in the report", "[engine]") {
+    test::SimPair pair("vft", {{"a/eth0", transports::FaultPlan::parse("kill_link@20")}});
+    const auto ranges = [&] {
+        std::size_t count = 0;
+        for (const auto& link : pair.a->models(pair.to_b))
+            count += link.rail == "sim:eth0" ? link.model.ranges.size() : 0;
+        return count;
+    };
+    const auto lost = [&] {
+        return std::ranges::any_of(pair.a->traffic(), [](const RailTraffic& rail) { return rail.links_lost > 0; });
+    };
+    while (!lost()) pair.hosts.deliver(*pair.a, pair.to_b, *pair.b, pair.to_a, 8);
+    REQUIRE(ranges() == 0);
+    CHECK(model_rows(*pair.a, "sim:eth0") > 0);
+    pair.until([&] { return ranges() > 0; });
+    CHECK(model_rows(*pair.a, "sim:eth0") == ranges());
 }

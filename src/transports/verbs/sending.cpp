@@ -34,15 +34,6 @@ private:
     std::size_t at_ = 0;
 };
 
-/// All of a gather list.
-void gather(std::span<const Segment> segments, std::byte* to) noexcept {
-    for (const auto& segment : segments) {
-        if (segment.size == 0) continue;
-        std::memcpy(to, segment.data, segment.size);
-        to += segment.size;
-    }
-}
-
 struct Run {
     std::size_t segments = 0;
     std::size_t bytes = 0;
@@ -121,7 +112,7 @@ bool Rail::add_frame(Link& link, const Work& work, std::size_t bytes) noexcept {
     if (!small && send_slabs_.free() == 0 && !grow(send_slabs_, slabs_at_once, 1)) return false;
     const auto slab = small ? no_slab : send_slabs_.take();
     auto* const place = small ? small_[chained_].data() : send_slabs_[slab].data;
-    gather(work.segments, place);
+    Gatherer(work.segments).read(place, bytes);
     auto& request = append(link, RequestKind::frame, place, bytes, small ? 0 : send_slabs_[slab].key);
     request.opcode = IBV_WR_SEND_WITH_IMM;
     request.imm_data = htonl(std::exchange(link.owed, 0));
