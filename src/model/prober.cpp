@@ -246,6 +246,10 @@ void Prober::conclude(base::Nanoseconds now) {
             if (range.G.ns <= 0) range.G = options_.expected.range(1).G;
         }
     }
+    const auto interrupted = outcome_.assessment.interrupted;
+    const bool doubtful = options_.kind == ProbeKind::quick &&
+                          (interrupted * 4 > samples_.size() || std::ranges::any_of(sizes, &Measured::shaky));
+    outcome_.disturbed = options_.kind != ProbeKind::full && (doubtful || outcome_.verdict == Verdict::too_little);
     if (outcome_.verdict != Verdict::measured && outcome_.verdict != Verdict::disagrees) {
         outcome_.assessment.model = options_.expected;
     }

@@ -74,6 +74,7 @@ struct Outcome {
     ProbeCost cost{};
     base::Nanoseconds took = 0;
     std::uint32_t lost = 0;
+    bool disturbed = false;  // so many were lost or interrupted that it is worth another one; never a full one
 };
 
 class Prober {

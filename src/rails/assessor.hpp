@@ -43,6 +43,8 @@ public:
     virtual void post_now(Link& link, Frame* frame) = 0;
     /// The link's model is another one now.
     virtual void model_changed(Link& link) = 0;
+    /// For how long there has been traffic, over whatever link.
+    [[nodiscard]] virtual base::Nanoseconds busy() const noexcept = 0;
 
 protected:
     ~AssessorHost() = default;
@@ -74,6 +76,7 @@ struct Assessed {
         model::Sample sample{};
     };
     std::unique_ptr<Probe> probe;
+    std::uint32_t repeated = 0;    // so many probes, because they were disturbed
     std::uint32_t next_train = 1;  // of the next probe
 };
 
@@ -103,6 +106,8 @@ public:
     [[nodiscard]] bool working() const noexcept { return !probed_.empty() || !fresh_.empty(); }
     /// When step wants to be called though nothing comes in.
     [[nodiscard]] base::Nanoseconds next_step() const noexcept { return probed_.empty() ? never : next_step_; }
+    /// The time may have come to measure links again whose probes were disturbed. Returns when it may come next.
+    [[nodiscard]] base::Nanoseconds revive(base::Nanoseconds now);
     /// Whether `rail` may be looked at now; a late look at a reply is being waited for otherwise.
     [[nodiscard]] bool may_look(std::uint32_t rail, base::Nanoseconds now) const noexcept {
         return late_links_ == 0 || now >= late_[rail];
@@ -149,6 +154,7 @@ private:
     void send_due(Link& link, Probe& probe);
     void send_message(Link& link, Probe& probe);
     void finish(Link& link);
+    void again(Link& link);
     void measured(Link& link, LogGP model, ModelSource source);
     void verified(Link& link, LogGP model);
     void disagreed(Link& link);
@@ -177,6 +183,11 @@ private:
 
     std::vector<std::uint32_t> fresh_;   // links that have come up, and whose first probe has not begun
     std::vector<std::uint32_t> probed_;  // links with a probe
+    struct Again {
+        std::uint32_t slot = no_link;
+        base::Nanoseconds due = 0;  // when there has been traffic for so long
+    };
+    std::vector<Again> again_;  // links whose probes were disturbed
     bool stopped_ = false;
     base::Nanoseconds next_step_ = never;
     std::uint32_t awaiting_ = 0;          // of those: with a train under way

@@ -97,6 +97,7 @@ void Assessor::finish(Link& link) {
         to_text(outcome.assessment.model));
     auto model = outcome.assessment.model;
     const bool full = probe.full;
+    const bool disturbed = outcome.disturbed;
     const auto source = full ? ModelSource::measured : ModelSource::probed;
     forget_probe(link);
     if (full) end_puts(link);
@@ -107,6 +108,7 @@ void Assessor::finish(Link& link) {
         case model::Verdict::running:
         case model::Verdict::too_little: break;  // traffic will correct what was assumed
     }
+    if (disturbed) again(link);  // what it brought all the same is verified then
 }
 
 void Assessor::measured(Link& link, LogGP model, ModelSource source) {

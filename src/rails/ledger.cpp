@@ -138,7 +138,9 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
         policy_.left(candidate, pace.backlog(), now - header.held - 2 * candidate.cost.latency / sched::ticks_per_ns);
     }
     const bool light = header.type == FrameType::ack || header.aux <= small_bytes;
-    if (frame.alone && newest && !small && (light || frame.link == by.slot)) note_lag(link, by, header, frame, now);
+    // Bulk shows rates, and what is late of it is late by far more than a message would be.
+    if (frame.alone && newest && !small && frame.piece_count == 0 && (light || frame.link == by.slot))
+        note_lag(link, by, header, frame, now);
     const auto passage = pace.take_passage();
     const auto* train = pace.backlog() == 0 ? &pace.train() : passage ? &*passage : nullptr;
     if (train == nullptr || train->bytes < large_bytes) return;

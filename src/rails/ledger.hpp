@@ -92,6 +92,8 @@ public:
     }
     void measured(std::uint32_t rail, sched::Ticks per_byte) noexcept { paces_[rail].measured(per_byte, busy_.time()); }
     void restored(std::uint32_t rail, base::Nanoseconds now) noexcept { paces_[rail].restored(now, busy_.time()); }
+    /// A clock that stands while there is no traffic on any rail.
+    [[nodiscard]] base::Nanoseconds busy() const noexcept { return busy_.time(); }
     [[nodiscard]] sched::NodeLoad& node() noexcept { return node_; }
 
 private:

@@ -307,6 +307,7 @@ private:
     // AssessorHost
     void post_now(Link& link, Frame* frame) override;
     void model_changed(Link& link) override;
+    [[nodiscard]] base::Nanoseconds busy() const noexcept override { return ledger_.busy(); }
 
     // Events (events.cpp)
     bool poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds now);

@@ -112,3 +112,37 @@ TEST_CASE("frames with checksums are measured without puts", "[engine]") {
     REQUIRE(links.size() == 1);
     CHECK(largest_point(links.front()) < 65536);
 }
+
+TEST_CASE("a link whose probe was disturbed is measured again when it is quiet", "[engine]") {
+    SimHosts hosts;
+    for (const char* host : {"a", "b"}) {
+        hosts.fabric.add_rail(
+            host, {.device = "eth0", .network = "net", .timing = test::sim::simple_timing(5000, 300, 300, 400, 0.5)});
+    }
+    const auto a = hosts.start("a", "vft");
+    const auto b = hosts.start("b", "vft");
+    const auto to_b = a->add_peer(b->address());
+    const auto to_a = b->add_peer(a->address());
+    hosts.look_each = 200 * base::microsecond;  // both are seldom there
+    hosts.deliver(*a, to_b, *b, to_a, 8);
+    const auto latency = [&] {
+        const auto link = a->models(to_b).front();
+        CHECK(link.source == ModelSource::probed);
+        return link.model.predict(1).delivery.count();
+    };
+    const auto pass = [&](base::Nanoseconds time) {
+        const auto end = hosts.fabric.now() + time;
+        hosts.until({a.get(), b.get()}, [&] { return hosts.fabric.now() >= end; });
+    };
+    const auto right = Approx(5000 + 300 + 300).epsilon(0.1);
+    pass(base::second / 10);
+    CHECK(latency() != right);
+    hosts.look_each = base::microsecond;
+    pass(base::second * 3 / 2);
+    CHECK(latency() != right);  // whoever has nothing to say is not disturbed by it
+    for (int i = 0; i < 300; ++i) {
+        hosts.deliver(*a, to_b, *b, to_a, 8);
+        pass(5 * base::millisecond);
+    }
+    CHECK(latency() == right);
+}
