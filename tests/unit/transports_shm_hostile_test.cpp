@@ -87,13 +87,13 @@ void scribble(shm::Block& block, std::mt19937_64& random, const Victim& victim, 
         auto& slot = block.way[0].slot[number % shm::slots];
         for (auto& byte : slot.body) byte = static_cast<std::byte>(random());
         if (random() % 2 == 0) {  // with the right key
-            shm::FetchHead head{.put = {.key_id = victim.region.key.id,
-                                        .key_secret = victim.region.key.secret,
-                                        .offset = random() % 3 == 0 ? random() : random() % 11'000,
-                                        .left = random() % 3 == 0 ? random() : random() % 11'000},
-                                .address = random() % 2 == 0 ? random() : reinterpret_cast<std::uintptr_t>(&block),
-                                .bytes = random() % 3 == 0 ? random() : random() % 11'000};
-            if (random() % 16 != 0) head.put.sum = head.put.summed();
+            const shm::FetchHead head{
+                .put = {.key_id = victim.region.key.id,
+                        .key_secret = victim.region.key.secret,
+                        .offset = random() % 3 == 0 ? random() : random() % 11'000,
+                        .left = random() % 3 == 0 ? random() : random() % 11'000},
+                .address = random() % 2 == 0 ? random() : reinterpret_cast<std::uintptr_t>(&block),
+                .bytes = random() % 3 == 0 ? random() : random() % 11'000};
             std::memcpy(slot.body.data(), &head, sizeof head);
         }
         const bool sane = random() % 8 != 0;
@@ -136,24 +136,6 @@ TEST_CASE("nonsense in shared memory ends its link, and no other", "[shm][hostil
     good.made.block.get()->way[0].slot[0].head.store(head.word());
     victim.poll(1);
     CHECK(good.made.block.get()->side[1].closed.load() == 0);
-}
-
-TEST_CASE("a put in shared memory whose place was changed ends its link, and nothing is written", "[shm][hostile]") {
-    Victim victim;
-    Stranger other(victim);
-    other.say_hello();
-    victim.poll(300);
-    REQUIRE(victim.up == 1);
-    shm::PutHead put{.key_id = victim.region.key.id, .key_secret = victim.region.key.secret, .offset = 0, .left = 1000};
-    put.sum = put.summed();
-    put.offset = 4096;
-    auto& way = other.made.block.get()->way[0];
-    std::memcpy(way.slot[0].body.data(), &put, sizeof put);
-    const shm::Head head{.number = 1, .size = 1000, .kind = shm::Kind::put, .flags = shm::flag_last};
-    way.slot[0].head.store(head.word());
-    victim.poll(300);
-    CHECK(victim.down == 1);
-    CHECK(std::ranges::all_of(victim.memory, [](std::byte byte) { return byte == std::byte{0x55}; }));
 }
 
 TEST_CASE("memory that could be taken away, and other strange things handed over, make no link", "[shm][hostile]") {

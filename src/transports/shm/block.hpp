@@ -19,9 +19,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-
-#include "base/crc32c.hpp"
 
 namespace railmux::transports::shm {
 
@@ -61,19 +58,14 @@ struct Head {
     }
 };
 
-/// Each piece of a put tells it all, so that each is judged by itself: the region may be dropped between two of them. What it
-/// says has a checksum: another place may be one whose bytes have been checked, and are counted.
+/// Each piece of a put tells it all, so that each is judged by itself: the region may be dropped between two of them.
 struct PutHead {
     std::uint64_t key_id = 0;
     std::uint64_t key_secret = 0;
     std::uint64_t offset = 0;  // of this piece
     std::uint64_t left = 0;    // bytes of the put from there to its end
     std::uint32_t immediate = 0;
-    std::uint32_t sum = 0;  // CRC32C of all before it
-
-    [[nodiscard]] std::uint32_t summed() const noexcept {
-        return base::crc32c(std::as_bytes(std::span(this, 1)).first(offsetof(PutHead, sum)));
-    }
+    std::uint32_t reserved = 0;
 };
 struct FetchHead {
     PutHead put;

@@ -131,7 +131,6 @@ private:
     [[nodiscard]] bool take_fetch(Link& link, const Head& head) noexcept;
     [[nodiscard]] bool fetch(Link& link, std::span<std::byte> to, std::uint64_t address) noexcept;
     [[nodiscard]] bool broken(Link& link) noexcept;
-    [[nodiscard]] bool corrupted(Link& link) noexcept;
     [[nodiscard]] std::optional<std::span<std::byte>> place_of(Link& link, const PutHead& put) noexcept;
     void placed(Link& link, bool notify, std::uint32_t immediate) noexcept;
 

@@ -125,7 +125,6 @@ bool Rail::write_fetches(Link& link, const Work& work, std::size_t bytes) noexce
     FetchHead head{.put = {work.remote.id, work.remote.secret, work.offset, bytes, work.immediate}};
     for (const auto& segment : work.segments) {
         if (segment.size == 0) continue;
-        head.put.sum = head.put.summed();
         head.address = reinterpret_cast<std::uintptr_t>(segment.data);
         head.bytes = segment.size;
         std::memcpy(link.writer.next_body(), &head, sizeof head);
@@ -171,10 +170,7 @@ void Rail::push_pieces(Link& link, Op op, bool notify, PutHead& put, Source& sou
         if (body == nullptr) return;
         auto* const to = bytes > 0 ? link.writer.next_data(bytes) : body;
         if (to == nullptr) return;
-        if (op == Op::put) {
-            put.sum = put.summed();
-            std::memcpy(body, &put, sizeof put);
-        }
+        if (op == Op::put) std::memcpy(body, &put, sizeof put);
         source.copy(to, bytes);
         put.offset += bytes;
         put.left -= bytes;

@@ -85,11 +85,6 @@ void Rail::copy_out(Link& link, std::uint32_t bytes, std::byte* to) noexcept {
 
 // --- Puts ------------------------------------------------------------------------------------------------------------
 
-bool Rail::corrupted(Link& link) noexcept {
-    kill(link, "corrupted data (the checksum of the header of a put is wrong)");
-    return false;
-}
-
 /// Where a piece and all that follows it of its put may go; nothing when they may not, or what came before might not.
 std::optional<std::span<std::byte>> Rail::place_of(Link& link, const PutHead& put) noexcept {
     if (link.put_denied) return std::nullopt;
@@ -104,7 +99,6 @@ std::optional<std::span<std::byte>> Rail::place_of(Link& link, const PutHead& pu
 bool Rail::take_put(Link& link, const Head& head) noexcept {
     PutHead put;
     std::memcpy(&put, link.reader.body(), sizeof put);
-    if (put.sum != put.summed()) return corrupted(link);
     if (head.size > most_piece || put.left < head.size || link.fetch) return broken(link);
     const auto place = place_of(link, put);
     if (place && head.size > 0) std::memcpy(place->data(), link.reader.data(head.size), head.size);
@@ -118,7 +112,6 @@ bool Rail::take_fetch(Link& link, const Head& head) noexcept {
         auto& begun = link.fetch.emplace();
         std::memcpy(&begun.head, link.reader.body(), sizeof begun.head);
         begun.flags = head.flags;
-        if (begun.head.put.sum != begun.head.put.summed()) return corrupted(link);
         if (begun.head.bytes > max_put || begun.head.put.left < begun.head.bytes) return broken(link);
     }
     auto& under_way = *link.fetch;
