@@ -18,11 +18,6 @@ constexpr base::Nanoseconds reply_limit = base::second;
 // After a probe message, or when a link has just been accepted, more are expected: from then on times are taken. A large one
 // may take much longer.
 constexpr base::Nanoseconds mirror_alert = 5 * base::millisecond;
-// A disturbed probe is repeated after so much time with traffic, and after four times as much each time that it is disturbed
-// again: in no second more than one, and few in all. Whatever keeps processes from looking while a job begins has passed by
-// then; and processes that wait for nothing are not woken for it.
-constexpr base::Nanoseconds first_again = base::second;
-constexpr std::uint32_t most_repeated = 3;
 
 }  // namespace
 
@@ -99,14 +94,14 @@ void Assessor::abandon(Link& link) {
 void Assessor::stop() {
     stopped_ = true;
     fresh_.clear();
-    again_.clear();
+    repeats_.drop([](std::uint32_t) { return true; });
     while (!probed_.empty()) forget_probe(links_.at(probed_.back()));
 }
 
 void Assessor::stop(std::uint32_t peer) {
     const auto of_peer = [&](std::uint32_t slot) { return links_.at(slot).peer == peer; };
     std::erase_if(fresh_, of_peer);
-    std::erase_if(again_, [&](const Again& a) { return of_peer(a.slot); });
+    repeats_.drop(of_peer);
     const auto probed = probed_;
     for (const auto slot : probed) {
         if (of_peer(slot)) forget_probe(links_.at(slot));
@@ -123,7 +118,7 @@ void Assessor::end_train(Link& link, Probe& probe) {
 
 void Assessor::forget_probe(Link& link) {
     std::erase(fresh_, link.slot);
-    std::erase_if(again_, [&](const Again& a) { return a.slot == link.slot; });
+    repeats_.drop([&](std::uint32_t slot) { return slot == link.slot; });
     if (link.assessed->probe == nullptr) return;
     end_train(link, *link.assessed->probe);
     link.assessed->next_train = link.assessed->probe->prober.next_train();
@@ -131,24 +126,8 @@ void Assessor::forget_probe(Link& link) {
     std::erase(probed_, link.slot);
 }
 
-void Assessor::again(Link& link) {
-    auto& repeated = link.assessed->repeated;
-    if (stopped_ || repeated == most_repeated) return;
-    again_.push_back({link.slot, host_.busy() + (first_again << 2 * repeated++)});
-}
-
-base::Nanoseconds Assessor::revive(base::Nanoseconds now) {
-    if (again_.empty()) return never;
-    const auto busy = host_.busy();
-    auto left = never - now;
-    std::erase_if(again_, [&](const Again& a) {
-        if (a.due <= busy)
-            fresh_.push_back(a.slot);
-        else
-            left = std::min(left, a.due - busy);
-        return a.due <= busy;
-    });
-    return now + left;
+base::Nanoseconds Assessor::repeat(base::Nanoseconds now) {
+    return repeats_.due(host_.busy(), now, [&](std::uint32_t slot) { fresh_.push_back(slot); });
 }
 
 // --- Measuring -------------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@
 #include "rails/link.hpp"
 #include "rails/probe_puts.hpp"
 #include "rails/rail_set.hpp"
+#include "rails/repeats.hpp"
 #include "rails/stored_models.hpp"
 
 namespace railmux::rails {
@@ -107,7 +108,7 @@ public:
     /// When step wants to be called though nothing comes in.
     [[nodiscard]] base::Nanoseconds next_step() const noexcept { return probed_.empty() ? never : next_step_; }
     /// The time may have come to measure links again whose probes were disturbed. Returns when it may come next.
-    [[nodiscard]] base::Nanoseconds revive(base::Nanoseconds now);
+    [[nodiscard]] base::Nanoseconds repeat(base::Nanoseconds now);
     /// Whether `rail` may be looked at now; a late look at a reply is being waited for otherwise.
     [[nodiscard]] bool may_look(std::uint32_t rail, base::Nanoseconds now) const noexcept {
         return late_links_ == 0 || now >= late_[rail];
@@ -154,7 +155,6 @@ private:
     void send_due(Link& link, Probe& probe);
     void send_message(Link& link, Probe& probe);
     void finish(Link& link);
-    void again(Link& link);
     void measured(Link& link, LogGP model, ModelSource source);
     void verified(Link& link, LogGP model);
     void disagreed(Link& link);
@@ -183,11 +183,7 @@ private:
 
     std::vector<std::uint32_t> fresh_;   // links that have come up, and whose first probe has not begun
     std::vector<std::uint32_t> probed_;  // links with a probe
-    struct Again {
-        std::uint32_t slot = no_link;
-        base::Nanoseconds due = 0;  // when there has been traffic for so long
-    };
-    std::vector<Again> again_;  // links whose probes were disturbed
+    Repeats repeats_;                    // links whose probes were disturbed
     bool stopped_ = false;
     base::Nanoseconds next_step_ = never;
     std::uint32_t awaiting_ = 0;          // of those: with a train under way

@@ -108,7 +108,8 @@ void Assessor::finish(Link& link) {
         case model::Verdict::running:
         case model::Verdict::too_little: break;  // traffic will correct what was assumed
     }
-    if (disturbed) again(link);  // what it brought all the same is verified then
+    auto& repeated = link.assessed->repeated;  // what was found all the same is verified then
+    if (disturbed && !stopped_ && repeats_.add(link.slot, repeated, host_.busy())) ++repeated;
 }
 
 void Assessor::measured(Link& link, LogGP model, ModelSource source) {

@@ -23,7 +23,7 @@ bool RailManager::poll(base::Nanoseconds now) {
     bool any = now >= due_ && catch_up();
     if (assessor_.working()) [[unlikely]] {
         any = assessor_.step(now) || any;
-        schedule(std::min(assessor_.next_step(), assessor_.revive(now)));
+        schedule(std::min(assessor_.next_step(), assessor_.repeat(now)));
     }
     const bool found = look_round(assessor_.timing(now), now);
     keeping_up_.looked(found, now);
@@ -84,7 +84,7 @@ void RailManager::keep_time(base::Nanoseconds now) {
     watch_links(now);
     // Of what has just begun, too; an answer that nobody looked for is no silence.
     schedule(connector_.expire(looks_.looked));
-    schedule(assessor_.revive(now));
+    schedule(assessor_.repeat(now));
     schedule(assessor_.next_step());
     if (ledger_.node().take_damage()) report_damage();
 }

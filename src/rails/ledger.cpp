@@ -137,28 +137,30 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
         const auto& candidate = peers_[link.peer].talk->candidates[link.place];
         policy_.left(candidate, pace.backlog(), now - header.held - 2 * candidate.cost.latency / sched::ticks_per_ns);
     }
-    const bool light = header.type == FrameType::ack || header.aux <= small_bytes;
+    const std::uint32_t with = header.type == FrameType::ack ? 0 : header.aux;  // bytes that came back together with it
+    const bool light = with <= small_bytes;
     // Bulk shows rates, and what is late of it is late by far more than a message would be.
-    if (frame.alone && newest && !small && frame.piece_count == 0 && (light || frame.link == by.slot))
-        note_lag(link, by, header, frame, now);
+    if (frame.alone && newest && !small && frame.piece_count == 0 && (light || frame.link == by.slot) &&
+        (header.flags & frame_flag::behind) == 0)
+        note_lag(link, by, with, frame, now - header.held);
     const auto passage = pace.take_passage();
     const auto* train = pace.backlog() == 0 ? &pace.train() : passage ? &*passage : nullptr;
     if (train == nullptr || train->bytes < large_bytes) return;
     if ((header.flags & frame_flag::behind) != 0) return;  // it is the peer that is late
     if (!light && frame.link != by.slot) return;           // the other rail may be the late one
-    learn_from_train(link, *train, light ? 0 : header.aux, now, newest ? std::optional(header.held) : std::nullopt);
+    learn_from_train(link, *train, light ? 0 : with, now, newest ? std::optional(header.held) : std::nullopt);
 }
 
-/// `frame` is acknowledged, before which nothing was on its link.
-void Ledger::note_lag(Link& link, const Link& by, const FrameHeader& header, const Frame& frame,
+/// `frame`, before which nothing was on its link, is acknowledged together with so many bytes that came back; it would have
+/// been at `now`, had the peer not held the acknowledgement.
+void Ledger::note_lag(Link& link, const Link& by, std::uint32_t with, const Frame& frame,
                       base::Nanoseconds now) noexcept {
     const auto& train = paces_[link.rail].train();
     const bool lone = train.undisturbed && train.begin == frame.sent && train.bytes == frame.wire_bytes();
-    if (!lone || (header.flags & frame_flag::behind) != 0) return;
+    if (!lone) return;
     const auto& talk = *peers_[link.peer].talk;
-    const auto with = header.type == FrameType::ack ? 0 : header.aux;
     const auto way_back = latency(by, now) + sched::times(with, talk.candidates[by.place].cost.slope);
-    const auto took = sched::to_ticks(now - frame.sent - header.held) - way_back;
+    const auto took = sched::to_ticks(now - frame.sent) - way_back;
     const auto predicted =
         latency(link, now) + sched::times(frame.wire_bytes(), talk.candidates[link.place].cost.slope);
     link.lag.arrived(took, predicted, busy_.time());

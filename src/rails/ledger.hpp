@@ -116,8 +116,7 @@ private:
     void charge_row(Link& link, std::span<Frame* const> frames, base::Nanoseconds begun, base::Nanoseconds now);
     void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
     void learn_from(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
-    void note_lag(Link& link, const Link& by, const FrameHeader& header, const Frame& frame,
-                  base::Nanoseconds now) noexcept;
+    void note_lag(Link& link, const Link& by, std::uint32_t with, const Frame& frame, base::Nanoseconds now) noexcept;
     [[nodiscard]] sched::Ticks latency(const Link& link, base::Nanoseconds now) const noexcept;
     void learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with, base::Nanoseconds now,
                           std::optional<base::Nanoseconds> held);
