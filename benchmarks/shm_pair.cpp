@@ -2,12 +2,16 @@
 //
 //   shm_pair [ITERATIONS]
 //
-// Prints half round trips of frames, the rate of small ones, the bandwidth of puts (fetched and copied), and an empty poll.
+// Prints what no library can be faster than, a cache line that goes to the other process and back; then half round trips of
+// frames, the rate of small ones, the bandwidth of puts (fetched and copied), and an empty poll.
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -137,6 +141,49 @@ void measure(End& end, std::uint64_t iterations, const char* name) {
     end.send({}, 0);
 }
 
+/// Half a round trip of nothing but a cache line each way, of another slot each time as in a ring.
+void bounce(std::uint64_t iterations) {
+    struct alignas(shm::cache_line) Line {
+        std::atomic<std::uint64_t> number;
+    };
+    using Way = std::array<Line, shm::slots>;
+    void* const memory = ::mmap(nullptr, 2 * sizeof(Way), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) std::exit(1);
+    auto* const ways = static_cast<Way*>(memory);
+    const auto say = [&](int way, std::uint64_t number) {
+        ways[way][number % shm::slots].number.store(number, std::memory_order_release);
+    };
+    const auto hear = [&](int way, std::uint64_t number) {
+        while (ways[way][number % shm::slots].number.load(std::memory_order_acquire) != number) continue;
+    };
+    const auto other = ::fork();
+    if (other == 0) {
+        for (std::uint64_t i = 1; i <= iterations; ++i) {
+            hear(0, i);
+            say(1, i);
+        }
+        ::_exit(0);
+    }
+    std::vector<base::Nanoseconds> times;
+    constexpr std::uint64_t part = 100;  // round trips: reading the clock takes a third of one
+    for (std::uint64_t i = 1; i + part <= iterations + 1; i += part) {
+        const auto begun = base::now_ns();
+        for (auto j = i; j < i + part; ++j) {
+            say(0, j);
+            hear(1, j);
+        }
+        times.push_back(base::now_ns() - begun);
+    }
+    ::kill(other, SIGKILL);  // there may be a part of a part left
+    ::waitpid(other, nullptr, 0);
+    ::munmap(memory, 2 * sizeof(Way));
+    std::ranges::sort(times);
+    const auto half = [](base::Nanoseconds time) { return static_cast<double>(time) / (2 * part); };
+    if (times.empty()) return;
+    std::printf("line   half round trip             %8.0f ns (fastest %.0f)\n", half(times[times.size() / 2]),
+                half(times.front()));
+}
+
 void run(const shm::Bulk& bulk, std::uint64_t iterations, const char* name) {
     std::array<int, 2> pipe{};
     if (::pipe(pipe.data()) != 0) std::exit(1);
@@ -160,6 +207,7 @@ void run(const shm::Bulk& bulk, std::uint64_t iterations, const char* name) {
 
 int main(int count, char** arguments) {
     const auto iterations = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 10'000;
+    bounce(iterations);
     run({.fetch_from = shm::least_fetch}, iterations, "fetch");
     run({}, iterations, "copy");
 }

@@ -12,10 +12,6 @@
 #include <map>
 #include <string>
 
-#include <railmux/config.hpp>
-
-#include "bootstrap/client.hpp"
-#include "bootstrap/endpoint.hpp"
 #include "scratch.hpp"
 #include "unit/bootstrap_run.hpp"
 
@@ -27,14 +23,6 @@ namespace {
 
 /// A script that says "ready" and then lives until a signal ends it.
 const std::string wait_forever = "echo ready; while :; do sleep 0.05; done";
-
-/// This very program as a process of a job; see the hidden test case at the end.
-RunOptions members(unsigned processes) {
-    RunOptions options;
-    options.processes = processes;
-    options.command = {std::filesystem::read_symlink("/proc/self/exe").string(), "[job-member]"};
-    return options;
-}
 
 /// A folder for the processes of a job, as $RENDEZVOUS, with a pipe for each of four ranks: who opens one waits until somebody
 /// opens the other end.
@@ -56,10 +44,6 @@ public:
 private:
     std::string folder_ = (std::filesystem::temp_directory_path() / "railmux-test-XXXXXX").string();
 };
-
-std::string system_says(const std::string& command) {
-    return std::system((command + " >/dev/null 2>&1").c_str()) == 0 ? "" : command;  // NOLINT(concurrency-mt-unsafe)
-}
 
 }  // namespace
 
@@ -368,47 +352,4 @@ TEST_CASE("run: a launch command that keeps standard input for itself is told so
     CHECK_THAT(run.err(), Catch::Contains("hands no standard input on"));
     CHECK(run.out().empty());
     std::filesystem::remove(file);
-}
-
-TEST_CASE("run: eight processes find each other", "[run]") {
-    Run run(members(8));
-    CHECK(run.finish() == 0);
-    CHECK(run.wait_for("knows all 8", 8));
-}
-
-TEST_CASE("run: in other network namespaces too", "[run]") {
-    const auto name = "railmux-test-" + std::to_string(::getpid());
-    const auto failed =
-        system_says("ip netns add " + name + "-a && ip netns add " + name + "-b && ip netns exec " + name + "-a true");
-    if (!failed.empty()) {
-        WARN("SKIPPED: network namespaces cannot be made here");
-    } else {
-        auto options = members(4);
-        options.hosts = {name + "-a", name + "-b"};
-        options.launch = "ip netns exec {host}";
-        Run run(options);
-        CHECK(run.finish() == 0);
-        CHECK(run.wait_for("knows all 4", 4));
-    }
-    (void)system_says("ip netns del " + name + "-a; ip netns del " + name + "-b");
-}
-
-// Not a test of its own: one process of the jobs above. Hidden, so that it runs only when asked for.
-TEST_CASE("joins the job, publishes its rank, learns all others", "[.][job-member]") {
-    const auto job = Job::read(Config::load());
-    REQUIRE(job);
-    JobClient client(*job);
-    const auto value = std::to_string(job->rank);
-    client.publish(job->rank, std::as_bytes(std::span(value)));
-    for (std::uint32_t rank = 0; rank < job->size; ++rank) client.ask(rank);
-    std::map<std::uint32_t, std::string> known;
-    REQUIRE(eventually([&] {
-        for (const auto& [type, rank, bytes] : client.poll()) {
-            known[rank] = std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-        }
-        return known.size() == job->size || client.lost();
-    }));
-    for (const auto& [rank, text] : known) CHECK(text == std::to_string(rank));
-    CHECK(known.size() == job->size);
-    std::printf("knows all %zu\n", known.size());
 }
