@@ -54,7 +54,7 @@ private:
 
 /// One put or get of all of `local`.
 inline void transfer(World& world, const End& from, Op op, std::span<std::byte> local, const RegionKey& key,
-              std::uint64_t offset) {
+                     std::uint64_t offset) {
     const Segment segment{local.data(), local.size()};
     const Work work{.op = op,
                     .link = from.id,
