@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.hpp"
+#include "slowed_time.hpp"
 
 namespace {
 
@@ -72,26 +72,6 @@ void settle(Side& a, Side& b) {
         b.context.progress();
     }
 }
-
-#if defined(__x86_64__)
-/// Until now time goes by as ever; from now on so many times slower.
-void slow_time(double times) {
-    using railmux::base::now_ns;
-    constexpr double unit = 4294967296.0;  // of TickLine::scale
-    const auto begun = now_ns();
-    const auto from = __rdtsc();
-    while (now_ns() - begun < 20 * railmux::base::millisecond) continue;
-    const auto ticks = __rdtsc();
-    const auto now = now_ns();
-    const auto rate = static_cast<double>(now - begun) / static_cast<double>(ticks - from);
-    railmux::base::detail::process_clock.set({.since = ticks,
-                                              .ns = now,
-                                              .scale = static_cast<std::uint64_t>(rate * unit / times),
-                                              .span = ~std::uint64_t{0}});
-}
-#else
-void slow_time(double) {}
-#endif
 
 }  // namespace
 

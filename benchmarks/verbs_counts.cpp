@@ -2,7 +2,8 @@
 // ports of one host that reach each other; `verbs` runs it in the machine of scripts/vm.
 //
 //   verbs_counts small PORT PORT [ROUND-TRIPS]           8-byte messages: work requests, allocations; under callgrind the
-//                                                        instructions from the call to the device and back
+//                                                        instructions from the call to the device and back, while time
+//                                                        goes by as if a message took 2 us
 //   verbs_counts schemes PORT PORT BYTES [ROUNDS]        large messages, written or read, in variants: what is posted, times
 #include <fmt/format.h>
 #include <rdma/rdma_cma.h>
@@ -26,6 +27,7 @@
 #include <railmux/context.hpp>
 
 #include "rails/frame.hpp"
+#include "slowed_time.hpp"
 #include "verbs_device.hpp"
 
 using namespace railmux;
@@ -68,37 +70,55 @@ struct Pair {
 
 constexpr std::size_t small_bytes = 8;
 
-/// One message, whose instructions are counted from the call to the first request that goes to the device, and from the
-/// completion that brings it to the receive being over.
-void one_way(Context& from, Peer to, Context& at, Peer source, bool sending, bool receiving) {
+/// What is counted of a message: nothing, or the instructions from the call to the first request that goes to the device, or
+/// those from the completion that brings it to the receive being over.
+enum class Metered { nothing, send, isend, receive };
+
+void one_way(Context& from, Peer to, Context& at, Peer source, Metered metered) {
     std::array<std::byte, small_bytes> out{}, in{};
     auto receive = at.irecv(source, 1, in);
-    device::meter_until_post(sending);
-    auto send = from.isend(to, 1, out);
+    Request sending;
+    if (metered == Metered::send) {
+        device::meter_until_post(true);
+        from.send(to, 1, out);
+    } else {
+        device::meter_until_post(metered == Metered::isend);
+        sending = from.isend(to, 1, out);
+    }
     while (device::metering()) from.progress();
     std::optional<Status> status;
     while (!status) {
         from.progress();
-        device::meter_from_completion(receiving);
+        device::meter_from_completion(metered == Metered::receive);
         status = at.test(receive);
         device::stop_metering();
     }
     if (!status->ok()) throw std::runtime_error("a message was lost");
-    if (send.active()) static_cast<void>(from.wait(send));
+    if (sending.active()) static_cast<void>(from.wait(sending));
 }
 
-void round_trips(Pair& pair, std::size_t count, bool sending, bool receiving) {
+void round_trips(Pair& pair, std::size_t count, Metered metered) {
     for (std::size_t i = 0; i < count; ++i) {
-        one_way(pair.a, pair.to_b, pair.b, pair.to_a, sending, receiving);
-        one_way(pair.b, pair.to_a, pair.a, pair.to_b, false, false);
+        one_way(pair.a, pair.to_b, pair.b, pair.to_a, metered);
+        one_way(pair.b, pair.to_a, pair.a, pair.to_b, Metered::nothing);
     }
 }
 
+/// As if a message took what it does over such networks: some of what is done with a message is done once in so many us.
+void slow_down(Pair& pair) {
+    constexpr double message_ns = 2000;
+    constexpr std::size_t count = 200;
+    const auto begin = std::chrono::steady_clock::now();
+    round_trips(pair, count, Metered::nothing);
+    const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
+    slow_time(took.count() / (2 * count) / message_ns);
+}
+
 void small(Pair& pair, std::size_t count) {
-    round_trips(pair, 200, false, false);  // both ends have seen all there is to grow
+    round_trips(pair, 200, Metered::nothing);  // both ends have seen all there is to grow
     const auto before = device::counts();
     const auto allocated_before = allocated;
-    round_trips(pair, count, false, false);
+    round_trips(pair, count, Metered::nothing);
     const auto after = device::counts();
     const auto allocations = allocated - allocated_before;
     const auto each = [&](std::uint64_t number) {
@@ -112,10 +132,11 @@ void small(Pair& pair, std::size_t count) {
         each(after.of(rails::FrameType::ack) - before.of(rails::FrameType::ack)), each(after.credits - before.credits),
         each(after.calls - before.calls), each(after.receives - before.receives), allocations);
     if (RUNNING_ON_VALGRIND == 0) return;
-    round_trips(pair, count, true, false);
-    CALLGRIND_DUMP_STATS_AT("send");
-    round_trips(pair, count, false, true);
-    CALLGRIND_DUMP_STATS_AT("receive");
+    slow_down(pair);
+    for (const auto metered : {Metered::send, Metered::isend, Metered::receive}) {
+        round_trips(pair, count, metered);
+        CALLGRIND_DUMP_STATS_AT(metered == Metered::send ? "send" : metered == Metered::isend ? "isend" : "receive");
+    }
 }
 
 // --- Large messages --------------------------------------------------------------------------------------------------

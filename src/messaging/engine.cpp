@@ -164,9 +164,10 @@ Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Com
     const auto slot = operation.index;
     const auto bytes = operation.bytes;
     now_ = now();
-    sender_.start(operation, now_);
+    const bool last = ends_burst(bytes);
+    sender_.start(operation, now_, last);
     unlooked_bytes_ += bytes;
-    flush_burst(bytes);
+    if (last) flush_now();
     return {*this, slot};
 }
 
@@ -193,10 +194,11 @@ ErrorCode Engine::gone_for_good(std::uint32_t peer) {
     return known.ended && !rails_.connected(peer) ? ErrorCode::peer_lost : ErrorCode::ok;
 }
 
-void Engine::flush_burst(std::size_t bytes) {
+/// Whether what is sent next, with so many bytes, is not to wait for more.
+bool Engine::ends_burst(std::size_t bytes) noexcept {
     deferred_ = true;
     deferred_bytes_ += bytes;
-    if (now_ - last_post_ >= burst_gap || deferred_bytes_ >= burst_bytes) flush_deferred();
+    return now_ - last_post_ >= burst_gap || deferred_bytes_ >= burst_bytes;
 }
 
 void Engine::flush_now() {

@@ -199,7 +199,7 @@ private:
     static void add_source(Operation& operation, std::span<const ConstBuffer> gather);
     [[nodiscard]] Request start(Access& access, const Operation& operation);
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
-    void flush_burst(std::size_t bytes);
+    [[nodiscard]] bool ends_burst(std::size_t bytes) noexcept;
     void flush_deferred() {
         if (deferred_) flush_now();
     }

@@ -100,7 +100,7 @@ Request Engine::start(Access& access, const Operation& operation) {
     now_ = now();
     origin_.start(access, now_);
     unlooked_bytes_ += bytes;
-    flush_burst(bytes);
+    if (ends_burst(bytes)) flush_now();
     return {*this, slot};
 }
 

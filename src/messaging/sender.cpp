@@ -24,12 +24,13 @@ std::optional<Status> Sender::send_now(std::uint32_t peer, Tag tag, std::span<co
                                        std::size_t bytes, base::Nanoseconds now) {
     auto& flow = flow_to(peer);
     if (!flow.waiting.empty() || !rails_.sendable(peer)) return std::nullopt;
-    return try_eager(peer, tag, pieces, bytes, flow, now);
+    return try_eager(peer, tag, pieces, bytes, flow, now, true);
 }
 
-void Sender::start(Operation& operation, base::Nanoseconds now) {
+void Sender::start(Operation& operation, base::Nanoseconds now, bool unaccompanied) {
     auto& flow = flow_to(operation.peer);
-    if (flow.waiting.empty() && rails_.sendable(operation.peer) && try_send(operation, flow, now)) return;
+    const bool free = flow.waiting.empty() && rails_.sendable(operation.peer);
+    if (free && try_send(operation, flow, now, unaccompanied)) return;
     flow.waiting.push(operation);
     rails_.want(operation.peer, now);  // does nothing while there are links
     rails_.await(operation.peer);
@@ -40,7 +41,7 @@ void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
     auto& flow = *flows_[peer];
     while (!flow.waiting.empty() && rails_.sendable(peer)) {
         Operation& operation = flow.waiting.pop();  // once sent it may be gone
-        if (!try_send(operation, flow, now)) {
+        if (!try_send(operation, flow, now, false)) {
             flow.waiting.push_front(operation);
             break;
         }
@@ -48,8 +49,9 @@ void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
     if (!flow.waiting.empty()) rails_.await(peer);
 }
 
-bool Sender::try_send(Operation& operation, Flow& flow, base::Nanoseconds now) {
-    if (const auto sent = try_eager(operation.peer, operation.tag, operation.buffer(), operation.bytes, flow, now)) {
+bool Sender::try_send(Operation& operation, Flow& flow, base::Nanoseconds now, bool unaccompanied) {
+    if (const auto sent = try_eager(operation.peer, operation.tag, operation.buffer(), operation.bytes, flow, now,
+                                    unaccompanied)) {
         operations_.finish(operation, *sent);
         return true;
     }
@@ -61,7 +63,8 @@ bool Sender::try_send(Operation& operation, Flow& flow, base::Nanoseconds now) {
 }
 
 std::optional<Status> Sender::try_eager(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
-                                        std::size_t bytes, Flow& flow, base::Nanoseconds now) {
+                                        std::size_t bytes, Flow& flow, base::Nanoseconds now,
+                                        bool unaccompanied) {
     const auto cost = credit_of(bytes);
     const auto used = flow.charged - rails_.consumed_by(peer);
     if (bytes > options_.eager_max || used + cost > options_.eager_window) return std::nullopt;
@@ -72,6 +75,7 @@ std::optional<Status> Sender::try_eager(std::uint32_t peer, Tag tag, std::span<c
     frame->flags = rails::frame_flag::ordered;
     frame->bytes = size;
     frame->payload = frame->aux = static_cast<std::uint32_t>(bytes);
+    frame->unaccompanied = unaccompanied;
     base::store(frame->data() + FrameHeader::size, tag);
     gather(frame->data() + FrameHeader::size + EagerBody::size, pieces);
     rails_.send(peer, frame, now);

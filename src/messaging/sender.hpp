@@ -38,8 +38,8 @@ public:
     [[nodiscard]] std::optional<Status> send_now(std::uint32_t peer, Tag tag,
                                                  std::span<const transports::Segment> pieces, std::size_t bytes,
                                                  base::Nanoseconds now);
-    /// Sends now or as soon as it can; the operation's peer and tag are set.
-    void start(Operation& operation, base::Nanoseconds now);
+    /// Sends now or as soon as it can; the operation's peer and tag are set. `unaccompanied`: the rails are flushed next.
+    void start(Operation& operation, base::Nanoseconds now, bool unaccompanied);
     /// Tries again what waits for this peer.
     void resume(std::uint32_t peer, base::Nanoseconds now);
     void peer_gone(std::uint32_t peer, ErrorCode code);
@@ -59,10 +59,10 @@ private:
         return new_flow(peer);
     }
     [[nodiscard]] Flow& new_flow(std::uint32_t peer);
-    [[nodiscard]] bool try_send(Operation& operation, Flow& flow, base::Nanoseconds now);
+    [[nodiscard]] bool try_send(Operation& operation, Flow& flow, base::Nanoseconds now, bool unaccompanied);
     [[nodiscard]] std::optional<Status> try_eager(std::uint32_t peer, Tag tag,
                                                   std::span<const transports::Segment> pieces, std::size_t bytes,
-                                                  Flow& flow, base::Nanoseconds now);
+                                                  Flow& flow, base::Nanoseconds now, bool unaccompanied);
     void send_rts(Operation& operation, base::Nanoseconds now);
     [[nodiscard]] bool offers_gets(const Operation& operation) const;
     void bulk_sent(std::uint64_t operation, ErrorCode code, std::uint64_t rails) override;

@@ -189,6 +189,7 @@ struct FrameState {
     base::Nanoseconds sent = 0;   // when it was handed to a link, last
     bool charged = false;         // it counts as being on its link
     bool alone = false;           // nothing was on its link when it was handed over, nor of others on its rail
+    bool unaccompanied = false;   // the flush comes before other frames do
     bool again = false;           // the link that it went to first died
     bool denied = false;          // its put is not allowed: what follows goes without
     std::uint8_t rail = 0;        // of the link that it went to

@@ -70,6 +70,7 @@ struct Link {
     std::uint64_t queued_bytes = 0;    // in the outbox, or taken and not done
     std::uint64_t queued_answers = 0;  // ... of them answers (is_answer), without what they put
     std::uint32_t quiet_max = 0;       // of its rail: frames up to that are over when it has taken them
+    bool chains = false;               // of its rail, too: several at once cost less
     std::uint32_t bulk = 0;            // frames with a put among those
     std::uint32_t gets = 0;            // in the outbox, or taken and not done
     std::uint64_t unacked_bytes = 0;   // handed to it and not acknowledged

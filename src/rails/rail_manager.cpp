@@ -251,6 +251,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     const auto& traits = rails_[link.rail].traits();
     const auto speed = traits.speed_bps;
     link.quiet_max = traits.quiet_max;
+    link.chains = traits.chains;
     link.over_rail = rails_[link.rail].rail.get();
     link.traffic = &peers_[peer].traffic[link.rail];
     std::erase_if(link.traffic->ended, [&](const auto& ended) { return ended.remote_rail == link.remote_rail; });

@@ -108,6 +108,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
 /// would gain nothing. False: it is to be lined up.
 bool RailManager::post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now) {
     if (frame.bytes > link.quiet_max || !link.outbox.empty()) return false;
+    if (link.chains && !frame.unaccompanied) return false;
     if (link.refused || link.over || link.checksum || frame.piece_count > 0 || frame.token != 0) return false;
     if (link.silence.settled()) [[unlikely]]
         unsettle(link, now);

@@ -162,6 +162,7 @@ struct RailTraits {
     bool inward = false;   // reaches this process only: without a link nothing comes in, and poll() may rest
     bool events = false;   // arm() gives a descriptor to sleep on
     bool ordered = false;  // rule 3
+    bool chains = false;   // works that are posted together cost less than one by one, short ones too
     bool stream = false;   // works that are posted together leave as one: the gap is between posts, not between works
     bool done_is_delivered = false;  // `done` implies that the remote side has the bytes
     bool bad_put_ends_link = false;  // rule 9

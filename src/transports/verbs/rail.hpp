@@ -53,6 +53,7 @@ public:
     void drop_region(const Region& region) noexcept override;
 
     [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
+    [[nodiscard]] bool send_short(LinkId link, std::span<std::byte> frame) noexcept override;
     [[nodiscard]] std::size_t poll(std::span<Event> events) noexcept override;
     [[nodiscard]] int arm() noexcept override;
     [[nodiscard]] Pulse pulse(LinkId link) noexcept override;
@@ -105,6 +106,7 @@ private:
     [[nodiscard]] bool listen_anew(const Port& now);
 
     // sending.cpp
+    [[nodiscard]] bool has_room_for_short(const Link& link, std::size_t bytes) const noexcept;
     [[nodiscard]] bool add(Link& link, const Work& work) noexcept;
     [[nodiscard]] bool add_frame(Link& link, const Work& work, std::size_t bytes) noexcept;
     [[nodiscard]] bool add_put(Link& link, const Work& work, std::size_t bytes) noexcept;

@@ -1,5 +1,6 @@
 // verbs::Rail: from post() to the device.
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "transports/verbs/rail.hpp"
@@ -76,7 +77,8 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
         const auto id = works[posted].link;
         Link* link = links_.find(id);
         if (link == nullptr || link->phase != Phase::up) {
-            events_.done(id, works[posted++].cookie, WorkStatus::link_lost);
+            if (!works[posted].quiet) events_.done(id, works[posted].cookie, WorkStatus::link_lost);
+            ++posted;
             continue;
         }
         while (posted < works.size() && works[posted].link == id && link->phase == Phase::up &&
@@ -90,14 +92,33 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
     return posted;
 }
 
+bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
+    Link* const link = links_.find(id);
+    if (link == nullptr || !has_room_for_short(*link, frame.size())) [[unlikely]]
+        return transports::Rail::send_short(id, frame);  // which finds out why, and where it fits in
+    [[maybe_unused]] const auto scope = guard_.enter();
+    auto& request = append(*link, RequestKind::frame, frame.data(), frame.size(), 0);
+    request.imm_data = htonl(std::exchange(link->owed, 0));
+    request.send_flags = IBV_SEND_INLINE;
+    --link->credits;
+    static_cast<void>(flush(*link));  // or the link ends: it was taken all the same
+    return true;
+}
+
+bool Rail::has_room_for_short(const Link& link, std::size_t bytes) const noexcept {
+    return link.phase == Phase::up && bytes <= link.inlined && link.credits > 0 && chained_ == 0 &&
+           link.on_their_way() < data_requests;
+}
+
 /// False where the link has no room for it now.
 bool Rail::add(Link& link, const Work& work) noexcept {
-    if (link.undone == tx_depth) return false;
+    assert(!work.quiet || work.op == Op::send);
+    if (!work.quiet && link.undone == tx_depth) return false;
     const auto bytes = payload_of(work);
     const bool added = work.op == Op::send  ? add_frame(link, work, bytes)
                        : work.op == Op::put ? add_put(link, work, bytes)
                                             : add_get(link, work, bytes);
-    if (!added) return false;
+    if (!added || work.quiet) return added;
     auto& last = link.request(link.next - 1);
     last.ends_work = true;
     last.cookie = work.cookie;
