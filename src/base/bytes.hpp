@@ -48,6 +48,15 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t count) 
     for (std::size_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
+/// As memcpy, also from nowhere; most messages are short.
+inline void copy(std::byte* to, const std::byte* from, std::size_t count) noexcept {
+    if (count > 64) {
+        std::memcpy(to, from, count);
+    } else {
+        copy_short(to, from, count);
+    }
+}
+
 /// Reads fields in order; after a read past the end every further read gives zero and ok() is false, so that a parser
 /// checks once, at its end.
 class Reader {

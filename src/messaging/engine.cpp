@@ -176,11 +176,12 @@ Status Engine::send(Peer to, Tag tag, ConstBuffer data) {
     const auto peer = partner(to);
     now_ = now();
     const auto piece = source(data);
-    if (const auto sent = sender_.send_now(peer, tag, {&piece, 1}, data.size(), now_)) {
+    Status sent;
+    if (sender_.send_now(peer, tag, {&piece, 1}, data.size(), now_, sent)) {
         unlooked_bytes_ += data.size();
         flush_now();
         if (unlooked_bytes_ >= bytes_per_look) pass(now_);
-        return *sent;
+        return sent;
     }
     auto request = isend(to, tag, {&data, 1}, nullptr);
     return wait_locked(request);

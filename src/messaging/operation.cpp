@@ -1,7 +1,8 @@
 #include "messaging/operation.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "base/bytes.hpp"
 
 namespace railmux::messaging {
 
@@ -64,16 +65,9 @@ void scatter(std::span<const transports::Segment> to, std::size_t offset, std::s
             continue;
         }
         const auto count = std::min(piece.size - offset, from.size());
-        std::memcpy(piece.data + offset, from.data(), count);
+        base::copy(piece.data + offset, from.data(), count);
         from = from.subspan(count);
         offset = 0;
-    }
-}
-
-void gather(std::byte* to, std::span<const transports::Segment> from) noexcept {
-    for (const auto& piece : from) {
-        if (piece.size > 0) std::memcpy(to, piece.data, piece.size);
-        to += piece.size;
     }
 }
 

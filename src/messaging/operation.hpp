@@ -12,6 +12,8 @@
 #include <railmux/message.hpp>
 #include <railmux/request.hpp>
 
+#include "base/bytes.hpp"
+#include "base/in_line.hpp"
 #include "messaging/matcher.hpp"
 #include "messaging/slot_table.hpp"
 #include "transports/transport.hpp"
@@ -118,6 +120,11 @@ private:
 
 /// Copies between a contiguous piece and a list of segments, from `offset` bytes into the list. The list has room.
 void scatter(std::span<const transports::Segment> to, std::size_t offset, std::span<const std::byte> from) noexcept;
-void gather(std::byte* to, std::span<const transports::Segment> from) noexcept;
+RAILMUX_IN_LINE void gather(std::byte* to, std::span<const transports::Segment> from) noexcept {
+    for (const auto& piece : from) {
+        base::copy(to, piece.data, piece.size);
+        to += piece.size;
+    }
+}
 
 }  // namespace railmux::messaging

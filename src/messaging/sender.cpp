@@ -1,5 +1,7 @@
 #include "messaging/sender.hpp"
 
+#include "base/in_line.hpp"
+
 namespace railmux::messaging {
 
 using rails::Frame;
@@ -20,11 +22,11 @@ bool Sender::busy(std::uint32_t peer) const noexcept {
     return peer < flows_.size() && flows_[peer] != nullptr && !flows_[peer]->waiting.empty();
 }
 
-std::optional<Status> Sender::send_now(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
-                                       std::size_t bytes, base::Nanoseconds now) {
+bool Sender::send_now(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces, std::size_t bytes,
+                      base::Nanoseconds now, Status& status) {
     auto& flow = flow_to(peer);
-    if (!flow.waiting.empty() || !rails_.sendable(peer)) return std::nullopt;
-    return try_eager(peer, tag, pieces, bytes, flow, now, true);
+    if (!flow.waiting.empty() || !rails_.sendable(peer)) return false;
+    return try_eager(peer, tag, pieces, bytes, flow, now, true, status);
 }
 
 void Sender::start(Operation& operation, base::Nanoseconds now, bool unaccompanied) {
@@ -50,9 +52,9 @@ void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
 }
 
 bool Sender::try_send(Operation& operation, Flow& flow, base::Nanoseconds now, bool unaccompanied) {
-    if (const auto sent = try_eager(operation.peer, operation.tag, operation.buffer(), operation.bytes, flow, now,
-                                    unaccompanied)) {
-        operations_.finish(operation, *sent);
+    Status sent;
+    if (try_eager(operation.peer, operation.tag, operation.buffer(), operation.bytes, flow, now, unaccompanied, sent)) {
+        operations_.finish(operation, sent);
         return true;
     }
     const auto used = flow.charged - rails_.consumed_by(operation.peer);
@@ -62,12 +64,12 @@ bool Sender::try_send(Operation& operation, Flow& flow, base::Nanoseconds now, b
     return true;
 }
 
-std::optional<Status> Sender::try_eager(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
-                                        std::size_t bytes, Flow& flow, base::Nanoseconds now,
-                                        bool unaccompanied) {
+RAILMUX_IN_LINE bool Sender::try_eager(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
+                                       std::size_t bytes, Flow& flow, base::Nanoseconds now, bool unaccompanied,
+                                       Status& status) {
     const auto cost = credit_of(bytes);
     const auto used = flow.charged - rails_.consumed_by(peer);
-    if (bytes > options_.eager_max || used + cost > options_.eager_window) return std::nullopt;
+    if (bytes > options_.eager_max || used + cost > options_.eager_window) return false;
     flow.charged += cost;
     const auto size = static_cast<std::uint32_t>(FrameHeader::size + EagerBody::size + bytes);
     Frame* frame = rails_.pool().take(size);
@@ -80,11 +82,11 @@ std::optional<Status> Sender::try_eager(std::uint32_t peer, Tag tag, std::span<c
     gather(frame->data() + FrameHeader::size + EagerBody::size, pieces);
     rails_.send(peer, frame, now);
     // The session holds a copy until it is acknowledged: the buffer is the application's again.
-    return Status{.peer = Peer::from_index(peer),
-                  .tag = tag,
-                  .bytes = bytes,
-                  .message = bytes,
-                  .rails = frame->link == rails::no_link ? 0 : std::uint64_t{1} << frame->rail};
+    status.peer = Peer::from_index(peer);
+    status.tag = tag;
+    status.bytes = status.message = bytes;
+    if (frame->link != rails::no_link) status.rails = std::uint64_t{1} << frame->rail;
+    return true;
 }
 
 // --- Rendezvous ------------------------------------------------------------------------------------------------------

@@ -34,10 +34,9 @@ public:
     Sender(Options options, Operations& operations, rails::RailManager& rails, BulkOut& bulk,
            const LastingRegions& lasting);
 
-    /// Sends a message of so many bytes now, if it goes eagerly and nothing is in its way: then it is over.
-    [[nodiscard]] std::optional<Status> send_now(std::uint32_t peer, Tag tag,
-                                                 std::span<const transports::Segment> pieces, std::size_t bytes,
-                                                 base::Nanoseconds now);
+    /// Sends a message of so many bytes now, if it goes eagerly and nothing is in its way: then it is over, with that status.
+    [[nodiscard]] bool send_now(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
+                                std::size_t bytes, base::Nanoseconds now, Status& status);
     /// Sends now or as soon as it can; the operation's peer and tag are set. `unaccompanied`: the rails are flushed next.
     void start(Operation& operation, base::Nanoseconds now, bool unaccompanied);
     /// Tries again what waits for this peer.
@@ -60,9 +59,9 @@ private:
     }
     [[nodiscard]] Flow& new_flow(std::uint32_t peer);
     [[nodiscard]] bool try_send(Operation& operation, Flow& flow, base::Nanoseconds now, bool unaccompanied);
-    [[nodiscard]] std::optional<Status> try_eager(std::uint32_t peer, Tag tag,
-                                                  std::span<const transports::Segment> pieces, std::size_t bytes,
-                                                  Flow& flow, base::Nanoseconds now, bool unaccompanied);
+    [[nodiscard]] inline bool try_eager(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
+                                        std::size_t bytes, Flow& flow, base::Nanoseconds now, bool unaccompanied,
+                                        Status& status);
     void send_rts(Operation& operation, base::Nanoseconds now);
     [[nodiscard]] bool offers_gets(const Operation& operation) const;
     void bulk_sent(std::uint64_t operation, ErrorCode code, std::uint64_t rails) override;

@@ -148,7 +148,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (!(tracer_ == nullptr ? take(release) : take(record))) return false;
     if (!moved) return true;
     if (!talk.groups.empty()) review_groups(talk, now);
-    while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
+    if (!talk.waiting.empty()) enter_waiting(peer, talk, now);
     if (!bulk_peers_.empty()) feed_all(now);
     talk.hungry = false;
     upper_.on_sendable(peer);

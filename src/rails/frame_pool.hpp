@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/in_line.hpp"
 #include "rails/frame.hpp"
 
 namespace railmux::rails {
@@ -22,7 +23,7 @@ public:
     FramePool& operator=(const FramePool&) = delete;
 
     /// A frame with its state cleared and room for `bytes` behind it, and a seal. `bytes` is at most `largest`.
-    [[nodiscard]] Frame* take(std::size_t bytes) {
+    [[nodiscard]] RAILMUX_IN_LINE Frame* take(std::size_t bytes) {
         const auto index = class_of(bytes);
         if (free_[index] == nullptr) grow(index);
         Frame* frame = free_[index];

@@ -297,14 +297,15 @@ private:
     void link_over(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
 
     // Sending (sending.cpp)
-    void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    inline void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    void enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enqueue(Link& link, Frame* frame, base::Nanoseconds now);
-    void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    inline void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
     [[nodiscard]] static bool follows_lead(Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
     [[nodiscard]] Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
     void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) const noexcept;
-    [[nodiscard]] bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
+    [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void line_up(Link& link, Frame* frame, base::Nanoseconds now);
     void post_dirty();
     void feed_bulk(Link& link, base::Nanoseconds now);
@@ -317,7 +318,7 @@ private:
     [[nodiscard]] std::uint64_t piece_for(const Link& link, base::Nanoseconds now);
     void replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void drop_claims(Conversation& talk) noexcept;
-    static void number(Conversation& talk, Frame& frame);
+    inline static void number(Conversation& talk, Frame& frame);
     bool catch_up();
     void mark_dirty(Link& link);
     [[nodiscard]] bool post_outbox(Link& link);  // false: the rail refused some

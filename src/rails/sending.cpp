@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/in_line.hpp"
 #include "rails/seal.hpp"
 
 namespace railmux::rails {
@@ -27,7 +28,12 @@ void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) 
     }
 }
 
-void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
+/// The window has room again.
+void RailManager::enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
+    while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
+}
+
+RAILMUX_IN_LINE void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (follows_lead(talk, *frame, now)) {
         number(talk, *frame);
         hand_over(links_.at(talk.lead.link), talk, frame, now);
@@ -40,7 +46,7 @@ void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, ba
 }
 
 /// To a link that is no choice: what it costs others is seen to when it is gone.
-void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
+RAILMUX_IN_LINE void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (!post_at_once(link, talk, *frame, now)) line_up(link, frame, now);
     if (frame->acked) return;
     const bool light = ledger_.put_off(link, talk, *frame, now) && frame->wire_bytes() <= small_bytes;
@@ -48,7 +54,7 @@ void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::
 }
 
 /// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of small ones, and they hold little.
-void RailManager::number(Conversation& talk, Frame& frame) {
+RAILMUX_IN_LINE void RailManager::number(Conversation& talk, Frame& frame) {
     talk.session.enter(frame);
     if (frame.token != 0 || frame.wire_bytes() > small_bytes) talk.heavy = frame.seq + 1;
 }
@@ -106,7 +112,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
 
 /// A small frame for a rail that copies it, over a link that nothing waits for: it needs no queue, and to wait for others
 /// would gain nothing. False: it is to be lined up.
-bool RailManager::post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now) {
+RAILMUX_IN_LINE bool RailManager::post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now) {
     if (frame.bytes > link.quiet_max || !link.outbox.empty()) return false;
     if (link.chains && !frame.unaccompanied) return false;
     if (link.refused || link.over || link.checksum || frame.piece_count > 0 || frame.token != 0) return false;

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/in_line.hpp"
+
 namespace railmux::rails {
 
 /// Numbers wrap around at 2^32. A fresh T{} means "nothing here". Starts small (an idle peer is cheap) and doubles as far
@@ -23,8 +25,9 @@ public:
     [[nodiscard]] std::uint32_t base() const noexcept { return base_; }
 
     /// The slot for `number`, base() <= number in wrapping arithmetic; grows to reach it.
-    [[nodiscard]] T& at(std::uint32_t number) {
-        if (const auto distance = number - base_; distance >= slots_.size()) grow(distance);
+    [[nodiscard]] RAILMUX_IN_LINE T& at(std::uint32_t number) {
+        if (const auto distance = number - base_; distance >= slots_.size()) [[unlikely]]
+            grow(distance);
         return slots_[number & mask()];
     }
     /// As at(), for a number known to be within the slots; T{} beyond them.
@@ -42,7 +45,7 @@ private:
 
     [[nodiscard]] std::uint32_t mask() const noexcept { return static_cast<std::uint32_t>(slots_.size()) - 1; }
 
-    void grow(std::uint32_t distance) {
+    [[gnu::noinline]] void grow(std::uint32_t distance) {
         std::vector<T> larger(std::bit_ceil(std::size_t{distance} + 1));
         const auto new_mask = static_cast<std::uint32_t>(larger.size()) - 1;
         for (std::uint32_t i = 0; i < slots_.size(); ++i) {

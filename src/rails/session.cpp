@@ -14,14 +14,6 @@ Session::~Session() {
     }
 }
 
-void Session::enter(Frame& frame) {
-    FrameHeader header{.type = frame.type, .flags = frame.flags, .seq = next_seq_++, .aux = frame.aux};
-    if ((frame.flags & frame_flag::ordered) != 0) header.order = next_order_++;
-    write_header(frame.data(), header);
-    frame.seq = header.seq;
-    sent_.at(header.seq) = &frame;
-}
-
 Session::Arrival Session::arrived(std::uint32_t seq) {
     const auto distance = seq - received_.base();
     if (distance > ~std::uint32_t{0} / 2) return Arrival::duplicate;

@@ -13,6 +13,7 @@
 #include <span>
 #include <utility>
 
+#include "base/in_line.hpp"
 #include "rails/frame.hpp"
 #include "rails/frame_pool.hpp"
 #include "rails/sequence_ring.hpp"
@@ -53,7 +54,13 @@ public:
     [[nodiscard]] std::uint32_t heard() const noexcept { return heard_; }
 
     /// Gives the frame its numbers, writes its header, and keeps it until it is acknowledged.
-    void enter(Frame& frame);
+    RAILMUX_IN_LINE void enter(Frame& frame) {
+        FrameHeader header{.type = frame.type, .flags = frame.flags, .seq = next_seq_++, .aux = frame.aux};
+        if ((frame.flags & frame_flag::ordered) != 0) header.order = next_order_++;
+        write_header(frame.data(), header);
+        frame.seq = header.seq;
+        sent_.at(header.seq) = &frame;
+    }
 
     /// Everything before `ack` has arrived, and of what follows the frames set in `sack` (bit i: ack + i). Calls
     /// `release(Frame&)` for each newly acknowledged frame, which may enter others, but takes in no acknowledgements. False

@@ -78,6 +78,10 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
                .pins = true,
                .numa_node = port.numa_node,
                .speed_bps = port.speed_bps};
+    short_.sg_list = &short_piece_;
+    short_.num_sge = 1;
+    short_.opcode = IBV_WR_SEND_WITH_IMM;
+    short_.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED;
     const auto& where = traits_.name;
     if (!epoll_.valid()) throw failure(where, "no descriptor to wait on", errno);
     if (!channel_) throw failure(where, "no event channel of the connection manager", errno);

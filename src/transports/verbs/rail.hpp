@@ -119,6 +119,10 @@ private:
     ibv_send_wr& append(Link& link, RequestKind kind, const std::byte* data, std::size_t bytes,
                         std::uint32_t key) noexcept;
     bool flush(Link& link) noexcept;
+    void refused_by_device(Link& link, int code) noexcept;
+    [[nodiscard]] static std::uint64_t request_id(const Link& link) noexcept {
+        return std::uint64_t{link.id.index} << 32 | link.next;
+    }
     [[nodiscard]] bool grow(Slabs& slabs, std::size_t count, std::size_t needed) noexcept;
     void give_back(const Request& request) noexcept;
     void grant(Link& link) noexcept;
@@ -191,6 +195,8 @@ private:
     std::array<ibv_sge, chain_length> pieces_;
     std::array<std::array<std::byte, inline_bytes>, chain_length> small_;
     std::size_t chained_ = 0;
+    ibv_send_wr short_{};  // what send_short posts: but for number, place and credits always the same
+    ibv_sge short_piece_{};
     base::ThreadGuard guard_;
 };
 

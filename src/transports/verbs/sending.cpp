@@ -97,11 +97,15 @@ bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
     if (link == nullptr || !has_room_for_short(*link, frame.size())) [[unlikely]]
         return transports::Rail::send_short(id, frame);  // which finds out why, and where it fits in
     [[maybe_unused]] const auto scope = guard_.enter();
-    auto& request = append(*link, RequestKind::frame, frame.data(), frame.size(), 0);
-    request.imm_data = htonl(std::exchange(link->owed, 0));
-    request.send_flags = IBV_SEND_INLINE;
+    short_piece_ = {reinterpret_cast<std::uint64_t>(frame.data()), static_cast<std::uint32_t>(frame.size()), 0};
+    short_.wr_id = request_id(*link);
+    short_.imm_data = htonl(std::exchange(link->owed, 0));
+    link->request(link->next++) = {};
     --link->credits;
-    static_cast<void>(flush(*link));  // or the link ends: it was taken all the same
+    ibv_send_wr* refused = nullptr;
+    const int code = ibv_post_send(link->connection->qp, &short_, &refused);
+    if (code != 0) [[unlikely]]
+        refused_by_device(*link, code);  // which ends the link: it was taken all the same
     return true;
 }
 
@@ -230,7 +234,7 @@ ibv_send_wr& Rail::append(Link& link, RequestKind kind, const std::byte* data, s
     auto& request = chain_[chained_];
     pieces_[chained_] = {reinterpret_cast<std::uint64_t>(data), static_cast<std::uint32_t>(bytes), key};
     // Field by field: to clear all of it would write three times as many bytes, of which no work here uses any.
-    request.wr_id = std::uint64_t{link.id.index} << 32 | link.next;
+    request.wr_id = request_id(link);
     request.next = nullptr;
     request.sg_list = &pieces_[chained_];
     request.num_sge = bytes > 0 ? 1 : 0;
@@ -251,13 +255,16 @@ bool Rail::flush(Link& link) noexcept {
     chained_ = 0;
     ibv_send_wr* refused = nullptr;
     const int code = ibv_post_send(link.connection->qp, chain_.data(), &refused);
-    if (code == 0) return true;
-    if (link.phase == Phase::draining) return false;  // end() sees to the rest
+    if (code != 0) refused_by_device(link, code);
+    return code == 0;
+}
+
+void Rail::refused_by_device(Link& link, int code) noexcept {
+    if (link.phase == Phase::draining) return;  // end() sees to the rest
     link.cause = in_words(failure(traits_.name, "the device takes no work request", code));
     link.phase = Phase::draining;
     hang_up(link);
     finish(link);
-    return false;
 }
 
 bool Rail::grow(Slabs& slabs, std::size_t count, std::size_t needed) noexcept {
