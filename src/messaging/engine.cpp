@@ -133,11 +133,8 @@ Engine::~Engine() {
 
 // --- Messages --------------------------------------------------------------------------------------------------------
 
-std::uint32_t Engine::known_peer(Peer peer) {
-    if (!peer.valid() || peer.index() >= rails_.peers().size()) {
-        throw Error(ErrorCode::invalid_argument, "no such peer", "use a Peer of this very context");
-    }
-    return peer.index();
+void Engine::refuse_peer() {
+    throw Error(ErrorCode::invalid_argument, "no such peer", "use a Peer of this very context");
 }
 
 /// The peer of an operation that is begun.
@@ -176,15 +173,16 @@ Status Engine::send(Peer to, Tag tag, ConstBuffer data) {
     const auto peer = partner(to);
     now_ = now();
     const auto piece = source(data);
-    Status sent;
+    Status sent;  // the only thing returned: it is made where the caller wants it
     if (sender_.send_now(peer, tag, {&piece, 1}, data.size(), now_, sent)) {
         unlooked_bytes_ += data.size();
         flush_now();
         if (unlooked_bytes_ >= bytes_per_look) pass(now_);
-        return sent;
+    } else {
+        auto request = isend(to, tag, {&data, 1}, nullptr);
+        sent = wait_locked(request);
     }
-    auto request = isend(to, tag, {&data, 1}, nullptr);
-    return wait_locked(request);
+    return sent;
 }
 
 /// Why no message can come of the peer any more, until another process has its rank; ok if some can.

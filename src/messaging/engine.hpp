@@ -191,9 +191,18 @@ private:
     [[nodiscard]] double flood_pair(const std::array<std::uint32_t, 2>& links, const std::string& names,
                                     const std::array<double, 2>& alone, const SharingOptions& options);
     [[nodiscard]] Operation& operation_of(const Request& request);
-    [[nodiscard]] std::uint32_t known_peer(Peer peer);
+    [[nodiscard]] std::uint32_t known_peer(Peer peer) {
+        if (!peer.valid() || peer.index() >= rails_.peers().size()) [[unlikely]]
+            refuse_peer();
+        return peer.index();
+    }
+    [[noreturn]] static void refuse_peer();
     [[nodiscard]] std::uint32_t partner(Peer peer);
-    void refuse_if_left() const;
+    void refuse_if_left() const {
+        if (left_) [[unlikely]]
+            refuse_as_left();
+    }
+    [[noreturn]] static void refuse_as_left();
     [[nodiscard]] ErrorCode gone_for_good(std::uint32_t peer);
     [[nodiscard]] static transports::Segment source(ConstBuffer data) noexcept;
     static void add_source(Operation& operation, std::span<const ConstBuffer> gather);

@@ -171,7 +171,7 @@ inline constexpr std::uint32_t no_link = ~std::uint32_t{0};
 
 struct Frame;
 
-/// What a frame begins with: all that most frames have, on two cache lines.
+/// What a frame begins with, and what is cleared before it is used anew: all that most frames have.
 struct FrameState {
     Frame* next = nullptr;  // in an outbox, a free list or a waiting list: one at a time
     FrameType type{};       // set by whoever makes the frame, with flags and aux
@@ -196,25 +196,27 @@ struct FrameState {
     bool summed = false;          // put_sum is that of what is being put
     bool parked = false;          // waits until it is settled what has come over the link that it went to
     std::uint32_t predicted = 0;  // its delivery after `sent`, in ns, at most 4 s; 0: it is not one of those compared
-    std::uint32_t put_sum = 0;    // checksum of the bytes of its put
     std::uint64_t token = 0;      // the owner's; not 0: the owner is told when the frame is released
 
     // Bulk in front of the frame: its pieces are put, then the frame is sent on the same link.
-    std::uint8_t piece_count = 0;        // 0: no put
-    std::uint8_t registered_with = 0;    // the rail whose regions the pieces name, if they do
-    const BulkTarget* target = nullptr;  // lives until the frame is acknowledged
+    std::uint8_t piece_count = 0;  // 0: no put
     bool gets = false;  // its pieces are got, not put, and that is all: it is never sent, and has no number
-    std::uint64_t put_offset = 0;
-
-    transports::Segment segment;  // header and payload, as the rail wants it
 };
 
 /// A frame in memory. Allocated with `capacity` bytes behind it for header and payload, and room for checksums.
 struct Frame : FrameState {
     // Four pieces let a put run over the seams of a gather list; finer lists need more puts.
     static constexpr std::size_t max_pieces = 4;
-    std::array<transports::Segment, max_pieces> pieces;  // the first `piece_count`; the others are anything
     std::uint32_t capacity = 0;
+
+    transports::Segment segment;  // header and payload, as the rail wants it: anything until it is offered to one
+
+    // Of bulk; anything where there is none.
+    std::uint8_t registered_with;  // the rail whose regions the pieces name, if they do
+    std::uint32_t put_sum;         // checksum of the bytes of its put
+    const BulkTarget* target;      // lives until the frame is acknowledged
+    std::uint64_t put_offset;
+    std::array<transports::Segment, max_pieces> pieces;  // the first `piece_count`
 
     [[nodiscard]] std::span<const transports::Segment> put() const noexcept { return {pieces.data(), piece_count}; }
     /// Regions are one rail's: for another one the pieces are memory like any other.
