@@ -297,7 +297,7 @@ void BulkIn::end(Transfer& transfer, ErrorCode code) {
     drop_unread(transfer);
     const auto place = transfer.place;
     if (code == ErrorCode::ok && transfer.bounce != nullptr) {
-        scatter(place.pieces, 0, {transfer.bounce.get(), static_cast<std::size_t>(place.bytes)});
+        scatter(place.pieces, {transfer.bounce.get(), static_cast<std::size_t>(place.bytes)});
     }
     transfer.bounce.reset();
     transfers_.give(transfer);

@@ -58,10 +58,15 @@ void Matcher::post(Posted& receive) {
     chain_of(posted_, receive).push(receive);
 }
 
-Posted* Matcher::first_exact(std::uint32_t peer, Tag tag) const noexcept {
-    Posted* node = posted_[hash(peer, tag) & (posted_.size() - 1)].head;
+template <typename Node>
+Node* Matcher::find_in(const Chain<Node>& chain, std::uint32_t peer, Tag tag) noexcept {
+    Node* node = chain.head;
     while (node != nullptr && (node->tag != tag || node->peer != peer)) node = node->next;
     return node;
+}
+
+Posted* Matcher::first_exact(std::uint32_t peer, Tag tag) const noexcept {
+    return find_in(posted_[hash(peer, tag) & (posted_.size() - 1)], peer, tag);
 }
 
 Posted* Matcher::first_wild(std::uint32_t peer, Tag tag) const noexcept {
@@ -72,6 +77,15 @@ Posted* Matcher::first_wild(std::uint32_t peer, Tag tag) const noexcept {
 }
 
 Posted* Matcher::match(std::uint32_t peer, Tag tag) noexcept {
+    if (wild_.head == nullptr && any_source_count_ == 0) {  // nothing to choose between
+        auto& chain = posted_[hash(peer, tag) & (posted_.size() - 1)];
+        Posted* only = find_in(chain, peer, tag);
+        if (only == nullptr) return nullptr;
+        only->listed = false;
+        --posted_count_;
+        chain.remove(*only);
+        return only;
+    }
     Posted* best = posted_count_ > any_source_count_ ? first_exact(peer, tag) : nullptr;
     const auto consider = [&best](Posted* other) {
         if (other != nullptr && (best == nullptr || other->stamp < best->stamp)) best = other;
@@ -119,9 +133,7 @@ void Matcher::add(Unexpected& message) {
 
 Unexpected* Matcher::find(std::uint32_t peer, TagMatch match) const noexcept {
     if (peer != anybody && match.mask == full_mask) {
-        Unexpected* node = unexpected_[hash(peer, match.tag) & (unexpected_.size() - 1)].head;
-        while (node != nullptr && (node->tag != match.tag || node->peer != peer)) node = node->next;
-        return node;
+        return find_in(unexpected_[hash(peer, match.tag) & (unexpected_.size() - 1)], peer, match.tag);
     }
     for (Unexpected* node = oldest_; node != nullptr; node = node->later) {
         if ((peer == anybody || node->peer == peer) && match.accepts(node->tag)) return node;

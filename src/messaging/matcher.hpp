@@ -79,6 +79,8 @@ private:
     [[nodiscard]] static Chain<Node>& chain_of(std::vector<Chain<Node>>& buckets, const Node& node) noexcept;
     template <typename Node>
     static void grow(std::vector<Chain<Node>>& buckets);
+    template <typename Node>
+    [[nodiscard]] static Node* find_in(const Chain<Node>& chain, std::uint32_t peer, Tag tag) noexcept;
     [[nodiscard]] Posted* first_exact(std::uint32_t peer, Tag tag) const noexcept;
     [[nodiscard]] Posted* first_wild(std::uint32_t peer, Tag tag) const noexcept;
 

@@ -165,7 +165,7 @@ bool Origin::on_got(std::uint32_t peer, std::span<const std::byte> body, base::N
     Access* access = asked(peer, got->origin);
     if (access == nullptr || access->kind != AccessKind::get || access->large) return false;
     if (got->payload.size() != access->bytes) return false;
-    scatter(access->operation->buffer(), 0, got->payload);
+    scatter(access->operation->buffer(), got->payload);
     end(*access, ErrorCode::ok);
     resume(peer, now);
     return true;

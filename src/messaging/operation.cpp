@@ -57,17 +57,11 @@ void Operations::called(const Called& call) noexcept {
     if (operation.detached) free(operation);
 }
 
-void scatter(std::span<const transports::Segment> to, std::size_t offset, std::span<const std::byte> from) noexcept {
+void scatter_pieces(std::span<const transports::Segment> to, std::span<const std::byte> from) noexcept {
     for (const auto& piece : to) {
-        if (from.empty()) return;
-        if (offset >= piece.size) {
-            offset -= piece.size;
-            continue;
-        }
-        const auto count = std::min(piece.size - offset, from.size());
-        base::copy(piece.data + offset, from.data(), count);
+        const auto count = std::min(piece.size, from.size());
+        base::copy(piece.data, from.data(), count);
         from = from.subspan(count);
-        offset = 0;
     }
 }
 

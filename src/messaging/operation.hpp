@@ -118,8 +118,12 @@ private:
     std::uint64_t ended_ = 0;
 };
 
-/// Copies between a contiguous piece and a list of segments, from `offset` bytes into the list. The list has room.
-void scatter(std::span<const transports::Segment> to, std::size_t offset, std::span<const std::byte> from) noexcept;
+/// Copies from a contiguous piece into a list of segments, which has room, and the other way round.
+void scatter_pieces(std::span<const transports::Segment> to, std::span<const std::byte> from) noexcept;
+RAILMUX_IN_LINE void scatter(std::span<const transports::Segment> to, std::span<const std::byte> from) noexcept {
+    if (to.size() != 1) return scatter_pieces(to, from);
+    base::copy(to.front().data, from.data(), from.size());
+}
 RAILMUX_IN_LINE void gather(std::byte* to, std::span<const transports::Segment> from) noexcept {
     for (const auto& piece : from) {
         base::copy(to, piece.data, piece.size);

@@ -98,9 +98,7 @@ void Engine::take_end(const Membership::News& item, base::Nanoseconds now) {
 
 // --- Leaving ---------------------------------------------------------------------------------------------------------
 
-void Engine::refuse_as_left() {
-    throw Error(ErrorCode::invalid_argument, "this context has left", "make another one");
-}
+void Engine::refuse_as_left() { throw Error(ErrorCode::invalid_argument, "this context has left", "make another one"); }
 
 void Engine::leave() {
     const Lock lock(*this);

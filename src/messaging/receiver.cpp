@@ -92,9 +92,9 @@ Operation* Receiver::match(std::uint32_t peer, Tag tag) noexcept {
     return posted == nullptr ? nullptr : posted->operation;
 }
 
-void Receiver::deliver(Operation& operation, Status status, std::span<const std::byte> payload) {
+RAILMUX_IN_LINE void Receiver::deliver(Operation& operation, Status status, std::span<const std::byte> payload) {
     status = received(status, operation.bytes);
-    scatter(operation.buffer(), 0, payload.first(status.bytes));
+    scatter(operation.buffer(), payload.first(status.bytes));
     operations_.finish(operation, status);
 }
 

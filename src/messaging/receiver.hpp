@@ -64,7 +64,7 @@ public:
     [[nodiscard]] std::uint64_t unexpected() const noexcept { return unexpected_; }
 
 private:
-    void deliver(Operation& operation, Status status, std::span<const std::byte> payload);
+    inline void deliver(Operation& operation, Status status, std::span<const std::byte> payload);
     void answer_rts(Operation& operation, const Status& message, const BulkIn::Offer& offer, base::Nanoseconds now);
     void bulk_received(std::uint64_t operation, ErrorCode code) override;
     void give_credit(const Arrived& message, base::Nanoseconds now);

@@ -8,12 +8,6 @@
 
 namespace railmux::rails {
 
-void RailManager::list_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
-    if (!std::exchange(talk.ack_listed, true)) ack_list_.push_back(peer);
-    talk.ack_due = due;
-    schedule(due);
-}
-
 void RailManager::run_acks(base::Nanoseconds now) {
     std::erase_if(ack_list_, [&](std::uint32_t peer) {
         auto* talk = peers_[peer].talk.get();
@@ -60,45 +54,6 @@ void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
 }
 
 // --- Hearing ---------------------------------------------------------------------------------------------------------
-
-/// What acknowledgements release is put off: what the frame brings is more likely to be waited for. Only if something waits
-/// for it, it is done in this look, as whoever gets the frame's message may not look again for long; and in the next one if it
-/// was more than some small frames. Of several from one link the newest says all; credit counts at once, because without it
-/// messages would take the long way. False: the link is given up.
-bool RailManager::hear_ack(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) {
-    const bool credit = take_credit(talk, header);
-    const auto hearing = talk.session.hear(header.ack);
-    if (hearing == Session::Hearing::impossible) {
-        break_off(link, "it acknowledged what was never sent", now);
-        return false;
-    }
-    const bool news = hearing == Session::Hearing::news;
-    if (news) Ledger::heard(link, talk, header, now);
-    if (!news && !(credit && talk.hungry)) return true;  // as in a flood from one side
-    auto& heard = link.heard;
-    if (!heard.listed) heard_.push_back(link.slot);
-    heard = {.ack = header.ack,
-             .with = header.type >= FrameType::eager ? header.aux : 0,
-             .flags = header.flags,
-             .held = header.held,
-             .at = now,
-             .unseen = now - looks_.quiet,
-             .credit = credit || heard.credit,
-             .listed = true};
-    const bool light = talk.heavy - talk.session.acknowledged() - 1 >= Session::window && tracer_ == nullptr;
-    due_ = light ? std::min(due_, now + put_off_longest) : 0;
-    heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || !talk.session.open_for_messages() ||
-                     !bulk_peers_.empty();
-    return true;
-}
-
-/// True if the application over there has taken more of what we sent.
-bool RailManager::take_credit(Conversation& talk, const FrameHeader& header) noexcept {
-    const auto more = header.consumed - talk.consumed_there;
-    if (more == 0 || more >= ~std::uint32_t{0} / 2) return false;
-    talk.consumed_there = header.consumed;
-    return true;
-}
 
 bool RailManager::take_heard() {
     heard_awaited_ = false;

@@ -1,8 +1,10 @@
-// RailManager, the way up: what the rails report.
+// RailManager: looking at the rails, and what they report; frames go on in receiving.cpp.
 #include "rails/rail_manager.hpp"
 
 #include <algorithm>
 #include <cassert>
+
+#include "base/in_line.hpp"
 
 namespace railmux::rails {
 
@@ -11,9 +13,6 @@ using transports::EventKind;
 namespace {
 // What came in while nobody took the time may have been there for a while, or have woken us: it says nothing of the network.
 constexpr base::Nanoseconds not_timed = base::millisecond;
-// Of rails that both sides are busy sending over, acknowledgements come with other data, and may have waited behind that, over
-// whatever rail: who is late would not be known. So what comes over each is acknowledged by itself as often as that.
-constexpr base::Nanoseconds apart_time = base::millisecond;
 // What is made gets its addresses within moments, each of which is told.
 constexpr base::Nanoseconds scan_delay = 50 * base::millisecond;
 }  // namespace
@@ -108,7 +107,7 @@ bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds no
 
 /// Before the first of these is handled: whether there is more than ends of what was posted. What would be posted now to a link
 /// whose end is among them would be done after that end.
-bool RailManager::take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept {
+RAILMUX_IN_LINE bool RailManager::take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept {
     bool news = false;
     for (const auto& event : events) {
         if (event.kind == EventKind::done) continue;
@@ -119,17 +118,19 @@ bool RailManager::take_note(std::uint32_t rail, std::span<const transports::Even
     return news;
 }
 
-void RailManager::handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
+RAILMUX_IN_LINE void RailManager::handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
     if (event.kind == EventKind::done) return on_done(rail, event, now);
-    if (event.kind == EventKind::received) {
-        Link* const link = links_.find(rail, event.link);
-        if (link == nullptr) return;
-        if (link->state == LinkState::live) [[likely]]
-            return on_received(*link, event, now);
-        if (link->state == LinkState::closing) return;
-        static_cast<void>(catch_up());  // as below
-        return connector_.received(*link, event.data, now);
-    }
+    if (event.kind != EventKind::received) return on_change(rail, event, now);
+    Link* const link = links_.find(rail, event.link);
+    if (link == nullptr) return;
+    if (link->state == LinkState::live) [[likely]]
+        return on_received(*link, event, now);
+    if (link->state == LinkState::closing) return;
+    static_cast<void>(catch_up());  // as below
+    connector_.received(*link, event.data, now);
+}
+
+void RailManager::on_change(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
     static_cast<void>(catch_up());  // sessions and links are about to change
     switch (event.kind) {
         case EventKind::connect_request: connector_.requested(rail, event, now); break;
@@ -148,132 +149,6 @@ void RailManager::handle(std::uint32_t rail, const transports::Event& event, bas
         default: break;  // notified: puts are closed by frames; nobody asks for notifications
     }
     schedule(connector_.expire(looks_.looked));
-}
-
-void RailManager::on_received(Link& link, const transports::Event& event, base::Nanoseconds now) {
-    link.said_at = now;
-    auto bytes = event.data;
-    if (link.checksum) [[unlikely]] {
-        const auto frame = opened(link, bytes, now);
-        if (!frame) return;
-        bytes = *frame;
-    }
-    const auto header = parse_header(bytes);
-    if (!header) {
-        break_off(link, "it sent a malformed frame", now);
-        return;
-    }
-    const auto body = bytes.subspan(FrameHeader::size);
-    auto& known = peers_[link.peer];
-    // What comes after our goodbye is for nobody. A session that is over here may go on there, and its numbers make no sense.
-    if (said_goodbye_ && header->type != FrameType::closing && known.talk->late) [[unlikely]]
-        return;
-    if (header->type < FrameType::eager) return on_control(link, *header, body, now);
-    if (!hear_ack(link, *known.talk, *header, now)) return;
-    if (!take_in(link, known, *header, body, now)) break_off(link, "it broke the wire protocol", now);
-}
-
-/// Frames of the rail manager's own.
-void RailManager::on_control(Link& link, const FrameHeader& header, std::span<const std::byte> body,
-                             base::Nanoseconds now) {
-    auto& known = peers_[link.peer];
-    auto& talk = *known.talk;
-    if (header.type == FrameType::closing) {
-        if (!talk.late && !hear_ack(link, talk, header, now)) return;
-        link.leaving = true;
-        return;
-    }
-    if (header.type == FrameType::lost || header.type == FrameType::settle) {
-        if (!hear_ack(link, talk, header, now)) return;  // whoever sent it need not tell once more
-        const bool good =
-            header.type == FrameType::lost ? lost_there(link.peer, body, now) : on_settle(link, body, now);
-        if (!good) break_off(link, "it sent a malformed frame", now);
-        return;
-    }
-    if (header.type == FrameType::ack || header.type == FrameType::settled) {
-        static_cast<void>(catch_up());  // in the order in which they came
-        if (link.state != LinkState::live) return;
-        if (header.type == FrameType::settled) {
-            if (!on_settled(link, header, body, now)) break_off(link, "it sent a malformed frame", now);
-            return;
-        }
-        if (talk.session.hear(header.ack) == Session::Hearing::news) Ledger::heard(link, talk, header, now);
-        const bool credit = take_credit(talk, header);
-        if (!take_acks(link, header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
-        return;
-    }
-    if (!hear_ack(link, talk, header, now)) return;
-    if (header.type == FrameType::probe || header.type == FrameType::probe_reply || header.type == FrameType::model ||
-        header.type == FrameType::probe_memory) {
-        if (!assess(link, header.type, body)) break_off(link, "it sent a malformed probe", now);
-    } else if (!take_in(link, known, header, body, now)) {
-        break_off(link, "it broke the wire protocol", now);
-    }
-}
-
-bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> body) {
-    switch (type) {
-        case FrameType::probe: return assessor_.on_probe(link, body, look_);
-        case FrameType::probe_reply:
-            if (const auto reply = model::parse_reply(body); reply) {
-                if (!flooder_.on_reply(link, *reply, look_.at)) assessor_.on_reply(link, *reply, look_);
-                return true;
-            }
-            return false;
-        case FrameType::probe_memory: return assessor_.on_memory(link, body);
-        default: return assessor_.on_model(link, body);
-    }
-}
-
-bool RailManager::take_in(Link& link, Known& known, const FrameHeader& header, std::span<const std::byte> body,
-                          base::Nanoseconds now) {
-    const auto peer = link.peer;
-    auto& talk = *known.talk;
-    if (header.type == FrameType::proof) return true;  // once more: it proves nothing new and harms nothing
-    const bool ack_now = (header.flags & frame_flag::ack_now) != 0;
-    ++talk.owed;
-    owe_ack(peer, talk, ack_now ? 0 : now + options_.ack_delay);
-    auto& traffic = *link.traffic;
-    if (!talk.session.arrived_next(header.seq)) {
-        switch (talk.session.arrived(header.seq)) {
-            case Session::Arrival::impossible: return false;
-            case Session::Arrival::duplicate: ++traffic.duplicate_frames; return true;
-            case Session::Arrival::fresh: break;
-        }
-    }
-    talk.arrived = now;
-    talk.last_link = link.slot;
-    if (header.aux > small_bytes && talk.links.size() > 1 && link.outbox.empty() && now - link.answered >= apart_time) {
-        link.answered = now;
-        enqueue(link, ack_frame(talk), now);
-    }
-    ++traffic.received_frames;
-    traffic.received_bytes += header.aux;
-    const bool ordered = (header.flags & frame_flag::ordered) != 0;
-    if (!ordered) return hand_up(peer, known, header, body, now);
-    bool good = true;
-    const auto up = [&](const FrameHeader& in, std::span<const std::byte> bytes) {
-        good = hand_up(peer, known, in, bytes, now) && good;
-    };
-    return talk.session.in_order(header, body, up) && good;
-}
-
-/// A frame in its turn. False: it breaks the protocol.
-bool RailManager::hand_up(std::uint32_t peer, Known& known, const FrameHeader& header, std::span<const std::byte> body,
-                          base::Nanoseconds now) {
-    if (known.left) return true;  // answers that crossed with its goodbye
-    if (header.type >= FrameType::eager) [[likely]]
-        return upper_.on_frame(peer, header, body);
-    if (header.type == FrameType::bye) {
-        known.left = true;
-        recovery_.forget(peer);
-        assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
-        flooder_.stop(peer);
-        upper_.on_peer_left(peer);
-        upper_.on_peer_gone(peer, ErrorCode::peer_left);
-        return true;
-    }
-    return header.type == FrameType::address && moved(peer, body, now);
 }
 
 void RailManager::break_off(Link& link, std::string_view cause, base::Nanoseconds now) {

@@ -200,7 +200,7 @@ struct FrameState {
 
     // Bulk in front of the frame: its pieces are put, then the frame is sent on the same link.
     std::uint8_t piece_count = 0;  // 0: no put
-    bool gets = false;  // its pieces are got, not put, and that is all: it is never sent, and has no number
+    bool gets = false;             // its pieces are got, not put, and that is all: it is never sent, and has no number
 };
 
 /// A frame in memory. Allocated with `capacity` bytes behind it for header and payload, and room for checksums.

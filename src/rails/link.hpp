@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/in_line.hpp"
 #include "base/stable_vector.hpp"
 #include "rails/frame.hpp"
 #include "rails/handshake.hpp"
@@ -120,7 +121,7 @@ public:
     Link& add(std::uint32_t rail, transports::LinkId id);
     void remove(Link& link);
 
-    [[nodiscard]] Link* find(std::uint32_t rail, transports::LinkId id) noexcept {
+    [[nodiscard]] RAILMUX_IN_LINE Link* find(std::uint32_t rail, transports::LinkId id) noexcept {
         const auto& index = by_rail_[rail];
         if (id.index < index.size() && index[id.index] != no_link) [[likely]] {
             if (Link& link = links_[index[id.index]]; link.id == id) return &link;

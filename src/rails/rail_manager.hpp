@@ -257,20 +257,30 @@ private:
 
     // Events (events.cpp)
     bool poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds now);
-    bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
-    void handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
+    inline bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
+    inline void handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
+    void on_change(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_received(Link& link, const transports::Event& event, base::Nanoseconds now);
     void on_link_down(Link& link, const transports::Event& event, base::Nanoseconds now);
-    [[nodiscard]] bool take_in(Link& link, Known& known, const FrameHeader& header, std::span<const std::byte> body,
-                               base::Nanoseconds now);
+    [[nodiscard]] inline bool take_in(Link& link, Known& known, const FrameHeader& header,
+                                      std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                                  bool credit, base::Nanoseconds now);
-    [[nodiscard]] static bool take_credit(Conversation& talk, const FrameHeader& header) noexcept;
-    [[nodiscard]] bool hear_ack(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now);
+    /// True if the application over there has taken more of what we sent.
+    [[nodiscard]] static bool take_credit(Conversation& talk, const FrameHeader& header) noexcept {
+        const auto more = header.consumed - talk.consumed_there;
+        if (more == 0 || more >= ~std::uint32_t{0} / 2) return false;
+        talk.consumed_there = header.consumed;
+        return true;
+    }
+    [[nodiscard]] inline bool hear_ack(Link& link, Conversation& talk, const FrameHeader& header,
+                                       base::Nanoseconds now);
     void on_control(Link& link, const FrameHeader& header, std::span<const std::byte> body, base::Nanoseconds now);
-    [[nodiscard]] bool hand_up(std::uint32_t peer, Known& known, const FrameHeader& header,
-                               std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] inline bool hand_up(std::uint32_t peer, Known& known, const FrameHeader& header,
+                                      std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool hand_up_own(std::uint32_t peer, Known& known, const FrameHeader& header,
+                                   std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool look_round(bool exact, base::Nanoseconds now);
     void list_rails();
     void keep_time(base::Nanoseconds now);
@@ -337,7 +347,11 @@ private:
         if (talk.owed >= frames_per_ack || talk.consumed_here - talk.reported_here >= options_.credit_report) due = 0;
         if (!talk.ack_listed || talk.ack_due > due) list_ack(peer, talk, due);
     }
-    void list_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due);
+    void list_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
+        if (!std::exchange(talk.ack_listed, true)) ack_list_.push_back(peer);
+        talk.ack_due = due;
+        schedule(due);
+    }
     void run_acks(base::Nanoseconds now);
     void schedule(base::Nanoseconds when) noexcept { next_deadline_ = std::min(next_deadline_, when); }
 
