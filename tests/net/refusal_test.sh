@@ -108,6 +108,6 @@ status=0
 timeout 2.5 "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 9' \
     "$railmux" "$net/stranger.py" >"$work/out" 2>"$work/err" || status=$?
 [ $status = 1 ] || fail "it ended with $status"
-mentions "rank 1 is not a peer: it speaks wire version 9, this is version ${ours[contact]}; use one release of railmux on both sides"
+mentions "rank 1 is not a peer: it speaks wire version 9, this is version ${ours[contact]}; use one release of railmux"
 mentions "send to rank 1 failed: wrong_version"
 echo "all good"
