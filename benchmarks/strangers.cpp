@@ -19,10 +19,18 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <string>
 #include <thread>
 
+#include "base/bytes.hpp"
+#include "rails/process_address.hpp"
+#include "transports/tcp/wire.hpp"
+
 namespace {
+
+namespace rails = railmux::rails;
+namespace tcp = railmux::transports::tcp;
 
 using Clock = std::chrono::steady_clock;
 
@@ -35,10 +43,14 @@ constexpr std::size_t most_held = 4000;
 constexpr auto patience = std::chrono::milliseconds(20);  // of those that do not wait to be ended
 
 std::string greeting() {
-    std::string bytes = "RMUX";
-    bytes += std::string("\x02\x00\x01\x00\x38\x00\x00\x00", 8);  // version 2, hello, 56 bytes
-    bytes += std::string("\x02\x00\x00\x00", 4) + std::string(52, '\x5a');
-    return bytes;
+    std::array<std::byte, 56> hello{};
+    hello.fill(std::byte{0x5a});
+    railmux::base::store(hello.data(), rails::wire_version);
+    const auto head = tcp::encode({.kind = tcp::GreetingKind::hello, .length = hello.size()});
+    const auto text = [](std::span<const std::byte> bytes) {
+        return std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    };
+    return text(head) + text(hello);
 }
 
 bool over(int socket) {

@@ -70,6 +70,7 @@ struct ProbePoint {
 struct LinkAssessment {
     LinkModel link;
     std::vector<ProbePoint> points;
+    std::vector<std::uint64_t> missing{};  ///< sizes that were to be measured, and of which nothing came back
     ProbeSpent spent;
     std::chrono::nanoseconds took{0};
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <utility>
 
 #include "model/probe_wire.hpp"
@@ -22,9 +23,10 @@ constexpr std::uint32_t retries_allowed(ProbeKind kind) noexcept {
     return kind == ProbeKind::full ? 3 : kind == ProbeKind::quick ? 1 : 0;
 }
 
-constexpr std::uint32_t max_lost = 3;
-constexpr int patience = 20;             // quick: its time limit so many times over, if processes hardly get to run
-constexpr std::uint32_t max_stages = 3;  // full: the grid, and twice denser
+constexpr std::uint32_t max_lost = 3;       // then something is wrong with the sizes that were lost, and those beyond
+constexpr std::uint32_t max_lost_full = 9;  // each takes a second
+constexpr int patience = 20;                // quick: its time limit so many times over, if processes hardly get to run
+constexpr std::uint32_t max_stages = 3;     // full: the grid, and twice denser
 
 std::uint64_t wire_bytes(const Train& train) noexcept {
     return train.all_bytes() + train.n * ProbeRequest::size + ProbeReply::size;
@@ -172,9 +174,23 @@ void Prober::rest(const Train& train, base::Nanoseconds now) {
 
 void Prober::lost(base::Nanoseconds now) {
     if (finished()) return;
-    cold_ = 0;
-    if (++outcome_.lost >= max_lost) return conclude(now);
+    const auto bytes = std::exchange(cold_, 0) > 0 ? 1 : steps_[at_].bytes;
+    least_lost_ = least_lost_ == 0 ? bytes : std::min(least_lost_, bytes);
+    if (++outcome_.lost % max_lost == 0 && !leave_out_large()) return conclude(now);
     step_done(now);
+}
+
+/// A full probe may lose what is large and still measure the rest. False if there is no rest.
+bool Prober::leave_out_large() {
+    const auto from = std::exchange(least_lost_, 0);
+    if (options_.kind != ProbeKind::full || outcome_.lost >= max_lost_full || from <= sizes_.front()) return false;
+    const auto first = std::ranges::lower_bound(sizes_, from);
+    given_up_.insert(given_up_.end(), first, sizes_.end());
+    sizes_.erase(first, sizes_.end());
+    const auto next = steps_.begin() + static_cast<std::ptrdiff_t>(at_) + 1;
+    steps_.erase(std::remove_if(next, steps_.end(), [&](const Step& step) { return step.bytes >= from; }),
+                 steps_.end());
+    return true;
 }
 
 void Prober::learn(const Sample& sample) {
@@ -234,10 +250,10 @@ void Prober::conclude(base::Nanoseconds now) {
     outcome_.took = now - started_;
     outcome_.assessment = assess(samples_, options_.changes);
     const auto& sizes = outcome_.assessment.sizes;
-    const bool enough = !sizes.empty() && outcome_.lost < max_lost;
+    const bool enough = !sizes.empty();
     if (options_.kind == ProbeKind::verify) {
         const bool clean = std::ranges::any_of(sizes, std::logical_not{}, &Measured::shaky);
-        outcome_.verdict = enough && clean ? compare() : Verdict::too_little;
+        outcome_.verdict = enough && clean && outcome_.lost < max_lost ? compare() : Verdict::too_little;
     } else {
         const bool gaps = enough && sizes.front().gap.kept > 0;
         outcome_.verdict = gaps ? Verdict::measured : Verdict::too_little;
@@ -245,13 +261,38 @@ void Prober::conclude(base::Nanoseconds now) {
         for (auto& range : outcome_.assessment.model.ranges) {
             if (range.G.ns <= 0) range.G = options_.expected.range(1).G;
         }
+        if (options_.kind == ProbeKind::full) tell_missing();
     }
     const auto interrupted = outcome_.assessment.interrupted;
-    const bool doubtful = options_.kind == ProbeKind::quick &&
-                          (interrupted * 4 > samples_.size() || std::ranges::any_of(sizes, &Measured::shaky));
+    const bool doubtful =
+        options_.kind == ProbeKind::quick && (outcome_.lost >= max_lost || interrupted * 4 > samples_.size() ||
+                                              std::ranges::any_of(sizes, &Measured::shaky));
     outcome_.disturbed = options_.kind != ProbeKind::full && (doubtful || outcome_.verdict == Verdict::too_little);
     if (outcome_.verdict != Verdict::measured && outcome_.verdict != Verdict::disagrees) {
         outcome_.assessment.model = options_.expected;
+    }
+}
+
+/// What came back of no message: and a range is known as well as the part of its sizes that were measured.
+void Prober::tell_missing() {
+    auto& [model, measured, interrupted, outliers] = outcome_.assessment;
+    auto planned = sizes_;
+    planned.insert(planned.end(), given_up_.begin(), given_up_.end());
+    std::ranges::sort(planned);
+    const auto is_missing = [&](std::uint64_t size) {
+        return !std::ranges::binary_search(measured, size, {}, &Measured::bytes);
+    };
+    std::ranges::copy_if(planned, std::back_inserter(outcome_.missing), is_missing);
+    auto first = planned.begin();
+    for (auto& range : model.ranges) {
+        const auto last = std::ranges::upper_bound(first, planned.end(), range.up_to_bytes);
+        const auto all = last - first;
+        const auto there = all - std::count_if(std::exchange(first, last), last, is_missing);
+        if (there == all) continue;
+        auto& known = range.confidence;
+        for (double* value : {&known.L, &known.o_s, &known.o_r, &known.g, &known.G}) {
+            *value *= static_cast<double>(there) / static_cast<double>(all);
+        }
     }
 }
 

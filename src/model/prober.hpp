@@ -74,6 +74,7 @@ struct Outcome {
     ProbeCost cost{};
     base::Nanoseconds took = 0;
     std::uint32_t lost = 0;
+    std::vector<std::uint64_t> missing{};  // full: sizes that were to be measured, and of which nothing came back
     bool disturbed = false;  // so many were lost or interrupted that it is worth another one; never a full one
 };
 
@@ -112,6 +113,8 @@ private:
     void rest(const Train& train, base::Nanoseconds now);
     void step_done(base::Nanoseconds now);
     void plan_more(base::Nanoseconds now);
+    [[nodiscard]] bool leave_out_large();
+    void tell_missing();
     [[nodiscard]] bool plan_denser();
     void conclude(base::Nanoseconds now);
     [[nodiscard]] Verdict compare() const;
@@ -120,9 +123,11 @@ private:
     Limiter limiter_;
     std::vector<Step> steps_;
     std::size_t at_ = 0;
-    std::vector<std::uint64_t> sizes_;  // full: the grid so far
-    std::uint32_t stages_ = 0;          // that have been planned
-    std::uint32_t retries_ = 0;         // of the present step
+    std::vector<std::uint64_t> sizes_;     // full: the grid so far
+    std::vector<std::uint64_t> given_up_;  // ... and what was taken out of it, because answers got lost
+    std::uint64_t least_lost_ = 0;         // the smallest size of the last few losses; 0: none
+    std::uint32_t stages_ = 0;             // that have been planned
+    std::uint32_t retries_ = 0;            // of the present step
     std::uint32_t next_id_;
     std::vector<Known> known_;  // ascending
     std::vector<Sample> samples_;

@@ -74,6 +74,7 @@ void Assessor::finish(Link& link) {
     spent.cpu += std::chrono::nanoseconds(outcome.cost.cpu);
     if (probe.full) {
         LinkAssessment result{
+            .missing = outcome.missing,
             .spent = {outcome.cost.messages, outcome.cost.bytes, std::chrono::nanoseconds(outcome.cost.cpu)},
             .took = std::chrono::nanoseconds(outcome.took)};
         for (const auto& s : probe.prober.samples()) {

@@ -61,6 +61,9 @@ void print_table(std::string_view with, const std::vector<LinkAssessment>& links
                        number(us(link.link.model.half_round_trip)), link.points.size(),
                        number(static_cast<double>(link.took.count()) / 1e6));
         }
+        if (link.missing.empty()) continue;
+        fmt::print("# {}: nothing came back of {} sizes, {} to {} bytes: larger messages are guesses\n", link.link.rail,
+                   link.missing.size(), link.missing.front(), link.missing.back());
     }
 }
 
@@ -76,6 +79,7 @@ void print_json(const std::vector<LinkAssessment>& links, const Before& before, 
                            {"source", to_string(link.link.source)},
                            {"before", source_in(before, link)},
                            {"model", nlohmann::json::parse(to_json(link.link.model))},
+                           {"missing_bytes", link.missing},
                            {"messages", link.spent.messages},
                            {"bytes", link.spent.bytes},
                            {"took_ns", link.took.count()}});

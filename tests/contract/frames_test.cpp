@@ -13,8 +13,12 @@ namespace {
 /// A ring of buffers that floods a link: each is filled, posted, poisoned when done, and used again.
 class Flood {
 public:
+    using Size = std::function<std::size_t(std::uint64_t number)>;
+
     Flood(World& world, const End& from, std::uint64_t frames, std::size_t largest)
-        : world_(world), from_(from), frames_(frames), largest_(largest) {
+        : Flood(world, from, frames, [=](std::uint64_t number) { return 8 + number * 7919 % (largest - 7); }) {}
+    Flood(World& world, const End& from, std::uint64_t frames, Size size)
+        : world_(world), from_(from), frames_(frames), size_(std::move(size)) {
         const auto before = world.on_event;
         world.on_event = [this, before](Rail& rail, const Event& event) {
             before(rail, event);
@@ -53,9 +57,8 @@ private:
         }
         const auto cookie = free_.back();
         free_.pop_back();
-        const auto size = 8 + number * 7919 % (largest_ - 7);
         auto& buffer = buffers_[cookie];
-        buffer = pattern(size, number);
+        buffer = pattern(size_(number), number);
         std::memcpy(buffer.data(), &number, 8);
         return cookie;
     }
@@ -65,7 +68,7 @@ private:
     World& world_;
     End from_;
     std::uint64_t frames_;
-    std::size_t largest_;
+    Size size_;
     std::uint64_t posted_ = 0;
     std::map<std::uint64_t, Bytes> buffers_;
     std::vector<std::uint64_t> free_;
@@ -286,6 +289,25 @@ TEST_CASE("largest frames flood through a receiver that looks rarely", "[contrac
         world.until("the end of the flood", [&] {
             for (int i = 0; i < 5; ++i) flood.pump();
             return flood.finished() && checker.count() == frames;
+        });
+    });
+}
+
+TEST_CASE("more large frames on their way than there is room for arrive whole, as do small ones among them",
+          "[contract]") {
+    on_each_fixture([](World& world) {
+        world.keep_frames = false;
+        End near, far;
+        std::tie(near, far) = world.link();
+        constexpr std::uint64_t frames = 300;
+        const auto most = world.a().traits().max_frame;
+        const auto size = [=](std::uint64_t number) { return number % 16 != 0 ? most : std::size_t{900}; };
+        Flood there(world, near, frames, size), back(world, far, frames, size);
+        Checker at_b(world, far), at_a(world, near);
+        world.until("the end of both floods", [&] {
+            there.pump();
+            back.pump();
+            return there.finished() && back.finished() && at_b.count() == frames && at_a.count() == frames;
         });
     });
 }

@@ -76,10 +76,12 @@ unset RAILMUX_JOB_KEY RAILMUX_TRANSPORTS RAILMUX_TCP_INTERFACES
 refuses 1 "tcp.encryption is on, and there is no job key" env RAILMUX_TCP_ENCRYPTION=on "$railmux" pingpong --listen 0
 
 # The version differs in one place at a time, as a release that changes just that would have it.
-for place in door:"it speaks version 9 of the railmux start-up protocol, this is version 2" \
-    contact:"it speaks wire version 9, this is version 6" \
-    stream:"it speaks version 9 of the railmux stream, this is version 2" \
-    hello:"it speaks wire version 9, this is version 6"; do
+declare -A ours
+for version in $("$net/stranger.py" versions); do ours[${version%=*}]=${version#*=}; done
+for place in door:"it speaks version 9 of the railmux start-up protocol, this is version ${ours[door]}" \
+    contact:"it speaks wire version 9, this is version ${ours[contact]}" \
+    stream:"it speaks version 9 of the railmux stream, this is version ${ours[stream]}" \
+    hello:"it speaks wire version 9, this is version ${ours[hello]}"; do
     part=${place%%:*}
     text=${place#*:}
     echo "a peer of another version ($part)"
@@ -106,6 +108,6 @@ status=0
 timeout 2.5 "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 9' \
     "$railmux" "$net/stranger.py" >"$work/out" 2>"$work/err" || status=$?
 [ $status = 1 ] || fail "it ended with $status"
-mentions "rank 1 is not a peer: it speaks wire version 9, this is version 6; use one release of railmux on both sides"
+mentions "rank 1 is not a peer: it speaks wire version 9, this is version ${ours[contact]}; use one release of railmux"
 mentions "send to rank 1 failed: wrong_version"
 echo "all good"

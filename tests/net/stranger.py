@@ -4,6 +4,7 @@
   stranger.py client HOST:PORT [--door V] [--contact V] [--stream V] [--hello V]    knocks where a railmux process listens
   stranger.py server [...]                                                          lets one knock; prints its port
   stranger.py job [...]                                                             is a rank of a `railmux run` job
+  stranger.py versions                                                              prints ours, a PART=V each
 
 V is the version that it speaks in the start-up channel, in its contact, in the tcp stream and in the handshake (ours). It
 prints what the other side answers. Exit code 0 when the other side refused as it should: in its own words, not by silence.
@@ -12,13 +13,24 @@ import argparse
 import hashlib
 import hmac
 import os
+import pathlib
+import re
 import socket
 import struct
 
+
+def ours(header, name):
+    """What a header of the library says."""
+    text = (pathlib.Path(__file__).parents[2] / "src" / header).read_text()
+    return int(re.search(rf"constexpr std::uint16_t {name} = (\d+);", text)[1])
+
+
 parser = argparse.ArgumentParser()
-parser.add_argument("role", choices=["client", "server", "job"])
+parser.add_argument("role", choices=["client", "server", "job", "versions"])
 parser.add_argument("place", nargs="?", default="127.0.0.1:0")
-OURS = {"door": 2, "contact": 6, "stream": 2, "hello": 6}
+wire = ours("rails/process_address.hpp", "wire_version")
+OURS = {"door": ours("bootstrap/channel.hpp", "channel_version"), "contact": wire,
+        "stream": ours("transports/tcp/wire.hpp", "stream_version"), "hello": wire}
 for part, version in OURS.items():
     parser.add_argument(f"--{part}", type=int, default=version)
 options = parser.parse_args()
@@ -116,7 +128,9 @@ def refused(connection):
     assert (version, kind) == (OURS["stream"], 3) and (options.stream != OURS["stream"] or verdict == 1)
 
 
-if options.role == "job":
+if options.role == "versions":
+    print(*(f"{part}={version}" for part, version in OURS.items()))
+elif options.role == "job":
     place = os.environ["RAILMUX_JOB_SERVER"].split(",")[0]
     with socket.socket(socket.AF_UNIX) as server:
         server.connect(place.removeprefix("unix:"))

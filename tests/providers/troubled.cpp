@@ -1,9 +1,10 @@
 // A provider of libfabric as nobody wishes for, loaded by FI_PROVIDER_PATH. TROUBLED_PROVIDER says what is wrong with it:
 // `asked` hangs when it is asked what it has, `opened` when it is opened, `broken` fails to open; `failing` is
 // `tcp;ofi_rxm` as long as there is no file of the name in TROUBLED_FILE: while there is one whatever it has opened fails, and
-// it opens nothing. What failed stays broken for good.
+// it opens nothing. What failed stays broken for good. `damaging` is `tcp;ofi_rxm`, and changes the header of the first put.
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
 #include <rdma/fi_eq.h>
 #include <rdma/providers/fi_prov.h>
 #include <unistd.h>
@@ -49,6 +50,8 @@ struct Queue : Replaced<fi_ops_cq> {
 };
 std::map<const void*, Queue> queues;
 
+std::map<const void*, Replaced<fi_ops_msg>> senders;
+
 template <typename All>
 auto& known(All& all, const void* object) {
     const std::lock_guard lock(mutex);
@@ -93,9 +96,28 @@ private:
     std::string name_ = inner;
 };
 
+/// The put goes 256 bytes further than it should (transports/ofi/wire.hpp: kind, offset).
+ssize_t send_damaged(fid_ep* endpoint, const void* message, std::size_t size, void* descriptor, fi_addr_t to,
+                     void* context) {
+    static bool damaged = false;
+    auto* bytes = static_cast<unsigned char*>(const_cast<void*>(message));
+    constexpr unsigned char put = 2;
+    if (!damaged && size > 52 && bytes[0] == put) {
+        bytes[33] ^= 1;
+        damaged = true;
+    }
+    return known(senders, endpoint).theirs->send(endpoint, message, size, descriptor, to, context);
+}
+
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) {
     const Renamed renamed(*info->fabric_attr);
-    return known(domains, domain).theirs->endpoint(domain, info, endpoint, context);
+    const int code = known(domains, domain).theirs->endpoint(domain, info, endpoint, context);
+    if (code != 0 || !is("damaging")) return code;
+    auto& replaced = known(senders, *endpoint);
+    replaced = {.ours = *(*endpoint)->msg, .theirs = (*endpoint)->msg};
+    replaced.ours.send = send_damaged;
+    (*endpoint)->msg = &replaced.ours;
+    return 0;
 }
 
 int open_domain(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context) {
@@ -134,7 +156,7 @@ int ask_inner(std::uint32_t version, const fi_info* hints, fi_info** info) {
 
 int get_info(std::uint32_t version, const char*, const char*, std::uint64_t, const fi_info* hints, fi_info** info) {
     if (is("asked")) hang();
-    if (is("failing")) return ask_inner(version, hints, info);
+    if (is("failing") || is("damaging")) return ask_inner(version, hints, info);
     *info = fi_allocinfo();
     if (*info == nullptr) return -FI_ENOMEM;
     (*info)->caps = FI_MSG | FI_MULTI_RECV;
@@ -147,7 +169,7 @@ int get_info(std::uint32_t version, const char*, const char*, std::uint64_t, con
 
 int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
     if (is("opened")) hang();
-    if (is("failing")) return open_inner(*attributes, fabric, context);
+    if (is("failing") || is("damaging")) return open_inner(*attributes, fabric, context);
     return -FI_EIO;
 }
 

@@ -216,6 +216,71 @@ TEST_CASE("a probe whose answers get lost ends", "[model]") {
     CHECK(prober.outcome().verdict == Verdict::too_little);
 }
 
+TEST_CASE("a full probe that loses all large messages says what it measured, and what is missing", "[model]") {
+    const std::uint64_t lost_from = GENERATE(1, 2, 20'000, 40'000, 65'536);
+    const auto truth = test::systems().at(2).truth;
+    test::FormulaLink link(truth, 0, 1);
+    Prober prober(full());
+    base::Nanoseconds now = 0;
+    std::uint32_t lost = 0;
+    for (auto action = prober.next(now, Application::idle); action.kind != model::Action::Kind::finished;
+         action = prober.next(now, Application::idle)) {
+        if (action.kind == model::Action::Kind::wait) {
+            now = action.until;
+        } else if (action.train.bytes >= lost_from) {
+            ++lost;
+            prober.lost(now += base::second);
+        } else {
+            const auto sample = link.measure(action.train, now);
+            now += sample.round_trip + 1000;
+            prober.answered(sample, now);
+        }
+    }
+    const auto& outcome = prober.outcome();
+    CAPTURE(lost_from, lost, to_text(outcome.assessment.model));
+    CHECK(lost <= 9);
+    CHECK(outcome.lost == lost);
+    if (lost_from == 1) {
+        CHECK(outcome.verdict == Verdict::too_little);
+        return;
+    }
+    REQUIRE_FALSE(outcome.missing.empty());
+    CHECK(outcome.missing.front() >= lost_from);
+    CHECK(outcome.missing.back() == 65'536);
+    if (lost_from == 2) return;  // of a single size there is nothing to be said of the bandwidth
+    CHECK(outcome.verdict == Verdict::measured);
+    CHECK(outcome.assessment.sizes.back().bytes < lost_from);
+    CHECK(test::worst_error(outcome.assessment.model, truth).error < 0.03);
+    const auto sure = outcome.assessment.model.confidence();
+    const auto whole = static_cast<double>(outcome.assessment.sizes.size());
+    CHECK(sure <= whole / (whole + static_cast<double>(outcome.missing.size())));
+    CHECK(sure > 0.2);
+}
+
+TEST_CASE("a few answers that get lost cost a full probe nothing", "[model]") {
+    const auto truth = test::systems().at(2).truth;
+    test::FormulaLink link(truth, 0, 1);
+    Prober prober(full());
+    base::Nanoseconds now = 0;
+    std::uint32_t trains = 0;
+    for (auto action = prober.next(now, Application::idle); action.kind != model::Action::Kind::finished;
+         action = prober.next(now, Application::idle)) {
+        if (action.kind == model::Action::Kind::wait) {
+            now = action.until;
+        } else if (++trains % 700 == 0) {
+            prober.lost(now += base::second);
+        } else {
+            const auto sample = link.measure(action.train, now);
+            now += sample.round_trip + 1000;
+            prober.answered(sample, now);
+        }
+    }
+    CHECK(prober.outcome().lost > 0);
+    CHECK(prober.outcome().verdict == Verdict::measured);
+    CHECK(prober.outcome().missing.empty());
+    CHECK(test::worst_error(prober.outcome().assessment.model, truth).error < 0.03);
+}
+
 TEST_CASE("samples of a mirror that hardly looks are better than none, those of one that sleeps are not", "[model]") {
     const auto probe = [](base::Nanoseconds blind) {
         Prober prober({.kind = ProbeKind::quick});

@@ -3,6 +3,7 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace railmux::transports::ofi {
 
@@ -81,20 +82,48 @@ std::string ReceiveBuffers::post() {
         if (code != 0) return in_words(code);
         idle_.pop_back();
         buffer.posted = true;
+        buffer.came = buffer.end = 0;
         ++posted_;
     }
     return {};
+}
+
+/// Messages stand one behind the other, and the last is the one that leaves too little room for another: when that has come,
+/// and there is no hole before it, all have.
+bool ReceiveBuffers::whole(const ReceiveBuffer& buffer) const noexcept {
+    if (!port_.fetches) return true;
+    return !buffer.spoiled && buffer.came == buffer.end && buffer.bytes - buffer.end < message_bytes;
+}
+
+void ReceiveBuffers::came(ReceiveBuffer& buffer, std::span<const std::byte> message) noexcept {
+    buffer.came += message.size();
+    buffer.end = std::max(buffer.end, static_cast<std::size_t>(message.data() + message.size() - buffer.pages.data()));
+    if (buffer.posted || !port_.fetches || !whole(buffer)) return;
+    --awaiting_;
+    if (buffer.views == 0) idle_.push_back(&buffer);
+}
+
+/// What is left of its buffer is never posted again: whoever fails to fetch one message may still be fetching others. Another
+/// one may take its place.
+void ReceiveBuffers::lost(ReceiveBuffer& buffer) noexcept {
+    if (!port_.fetches || std::exchange(buffer.spoiled, true)) return;
+    ++most_;
+    if (!buffer.posted) --awaiting_;
 }
 
 void ReceiveBuffers::filled(ReceiveBuffer& buffer) noexcept {
     if (!buffer.posted) return;
     buffer.posted = false;
     --posted_;
-    if (buffer.views == 0) idle_.push_back(&buffer);
+    if (!whole(buffer)) {
+        if (!buffer.spoiled) ++awaiting_;
+    } else if (buffer.views == 0) {
+        idle_.push_back(&buffer);
+    }
 }
 
 void ReceiveBuffers::drop_view(ReceiveBuffer& buffer) noexcept {
-    if (--buffer.views == 0 && !buffer.posted) idle_.push_back(&buffer);
+    if (--buffer.views == 0 && !buffer.posted && whole(buffer)) idle_.push_back(&buffer);
 }
 
 void ReceiveBuffers::unregister() noexcept {

@@ -1,6 +1,7 @@
 // The buffers of an ofi rail. Each send has one of its own until the provider is through with it, so that a caller's memory
 // is free at once and a link can end while its messages are on their way. Receives share a few large ones, each of which the
-// provider fills with many messages (or one message each, where it cannot).
+// provider fills with many messages (or one message each, where it cannot). Providers that fetch large messages by themselves
+// call a buffer filled when its room is given away, while messages are still to come into it: those are waited for.
 //
 // Threads: one engine at a time, as the rail that owns them.
 // Lifetime: addresses are good as long as the pool. unregister() before the endpoint is closed, the end of the pools after it.
@@ -52,6 +53,9 @@ struct ReceiveBuffer : Operation {
     std::size_t bytes = 0;
     std::uint32_t views = 0;  // messages in it that are lent or wait for their turn
     bool posted = false;
+    std::size_t came = 0;  // bytes of the messages that have come into it
+    std::size_t end = 0;   // ... and where the furthest of them ends
+    bool spoiled = false;  // one of them never comes, and nobody knows where it would have ended
 
     ReceiveBuffer(const Port& port, std::size_t size) : pages(port, size), bytes(size) { receive = true; }
 };
@@ -63,20 +67,29 @@ public:
 
     /// Posts what nobody looks at any more; more buffers, where all are looked at. Empty, or the provider's error.
     [[nodiscard]] std::string post();
-    /// The provider has filled it.
+    /// A message is there.
+    void came(ReceiveBuffer& buffer, std::span<const std::byte> message) noexcept;
+    /// A message will not come.
+    void lost(ReceiveBuffer& buffer) noexcept;
+    /// The provider has filled it, or given away all of its room.
     void filled(ReceiveBuffer& buffer) noexcept;
     void drop_view(ReceiveBuffer& buffer) noexcept;
     [[nodiscard]] bool idle() const noexcept { return !idle_.empty(); }
     /// Every buffer that there may be is looked at.
-    [[nodiscard]] bool exhausted() const noexcept { return posted_ == 0 && idle_.empty() && buffers_.size() >= most_; }
+    [[nodiscard]] bool exhausted() const noexcept {
+        return posted_ == 0 && awaiting_ == 0 && idle_.empty() && buffers_.size() >= most_;
+    }
     void unregister() noexcept;
 
 private:
+    [[nodiscard]] bool whole(const ReceiveBuffer& buffer) const noexcept;
+
     const Port& port_;
     std::size_t bytes_ = 0;   // of one
     std::size_t wanted_ = 0;  // posted at a time
     std::size_t most_ = 0;    // in all
     std::size_t posted_ = 0;
+    std::size_t awaiting_ = 0;  // neither, because messages are still to come into them
     std::deque<ReceiveBuffer> buffers_;
     std::vector<ReceiveBuffer*> idle_;  // neither posted nor looked at
 };

@@ -59,6 +59,12 @@ bool wakes(const std::string& provider) {
     return provider.find("ofi_rxd") == provider.npos && provider != "verbs;ofi_rxm";
 }
 
+/// A provider that matches the announcement of a large message with the room for it, and fetches it later: with the last of its
+/// room given away it calls a buffer filled. rxm was seen to do so (1.17); tcp, which was named net, by ofiwg/libfabric#9434.
+bool fetches(const std::string& provider) {
+    return provider.find("ofi_rxm") != provider.npos || provider == "tcp" || provider == "net";
+}
+
 std::vector<std::byte> name_of(const std::string& provider, fid_ep* endpoint) {
     std::vector<std::byte> name(256);
     std::size_t size = name.size();
@@ -113,6 +119,7 @@ Port open_port(Info info, std::size_t message_bytes) {
                     "exclude it with RAILMUX_OFI_PROVIDERS");
     }
     port.multi_receive = (port.info->caps & FI_MULTI_RECV) != 0;
+    port.fetches = port.multi_receive && fetches(provider);
     port.fabric = made<fid_fabric>(provider, "fi_fabric",
                                    [&](auto** made) { return fi_fabric(port.info->fabric_attr, made, nullptr); });
     port.domain = made<fid_domain>(provider, "fi_domain", [&](auto** made) {

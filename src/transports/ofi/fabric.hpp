@@ -53,6 +53,7 @@ struct Port {
     std::vector<std::byte> name;  // of the endpoint, for others
     int descriptor = -1;          // turns readable when completions come; -1 where the provider has none to trust
     bool multi_receive = false;   // one buffer takes many messages
+    bool fetches = false;         // ... and is called filled while large ones are still on their way into it
 
     // shm (1.17) goes on using the memory of endpoints of its own process that are closed, when others of the process send to
     // them or are closed in their turn. Such an endpoint stays until the transport ends.

@@ -113,7 +113,9 @@ void Rail::take_completion(const fi_cq_data_entry& completion, Batch& batch) noe
     if (completion.len > 0) {
         const auto* data =
             endpoint_->port.multi_receive ? static_cast<const std::byte*>(completion.buf) : buffer.pages.data();
-        take_message(buffer, {data, completion.len}, batch);
+        const std::span message(data, completion.len);
+        take_message(buffer, message, batch);
+        endpoint_->receive_buffers.came(buffer, message);
     }
     if (!endpoint_->port.multi_receive || (completion.flags & FI_MULTI_RECV) != 0)
         endpoint_->receive_buffers.filled(buffer);
@@ -144,6 +146,7 @@ void Rail::take_error() noexcept {
     if (operation->receive) {
         auto& buffer = *static_cast<ReceiveBuffer*>(operation);
         log_.debug("rail {}: a message could not be received: {}", traits_.name, words);
+        endpoint_->receive_buffers.lost(buffer);
         if (!endpoint_->port.multi_receive || (entry.flags & FI_MULTI_RECV) != 0)
             endpoint_->receive_buffers.filled(buffer);
         return;
