@@ -73,7 +73,7 @@ bool RailManager::hear_ack(Link& link, Conversation& talk, const FrameHeader& he
         return false;
     }
     const bool news = hearing == Session::Hearing::news;
-    if (news) Ledger::heard(link, talk, header, now);
+    if (news) ledger_.heard(link, talk, header, now);
     if (!news && !(credit && talk.hungry)) return true;  // as in a flood from one side
     auto& heard = link.heard;
     if (!heard.listed) heard_.push_back(link.slot);

@@ -197,7 +197,7 @@ void RailManager::on_control(Link& link, const FrameHeader& header, std::span<co
             if (!on_settled(link, header, body, now)) break_off(link, "it sent a malformed frame", now);
             return;
         }
-        if (talk.session.hear(header.ack) == Session::Hearing::news) Ledger::heard(link, talk, header, now);
+        if (talk.session.hear(header.ack) == Session::Hearing::news) ledger_.heard(link, talk, header, now);
         const bool credit = take_credit(talk, header);
         if (!take_acks(link, header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
         return;
