@@ -91,7 +91,7 @@ void Ledger::answered(Link& link, Conversation::Followed& followed, const FrameH
     if (header.held >= held_longest) return;
     followed.answered = now;
     followed.held = header.held;
-    if (followed.alone) link.echo.heard(now - followed.sent - header.held, now);
+    if (followed.alone) link.echo.heard(now - followed.sent - header.held, now, busy_.time());
 }
 
 void Ledger::uncharge(Frame& frame, base::Nanoseconds now) noexcept {
@@ -129,7 +129,7 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
     // How long an acknowledgement was kept back is known of the newest frame.
     const bool newest = frame.seq + 1 == header.ack && header.held < held_longest;
     if (frame.alone && newest && small && frame.link == by.slot) {
-        link.echo.heard(now - frame.sent - header.held, now);
+        link.echo.heard(now - frame.sent - header.held, now, busy_.time());
     }
     // An acknowledgement that came with data may have waited behind other data.
     if (newest && small && header.type == FrameType::ack && (header.flags & frame_flag::behind) == 0 &&
@@ -168,8 +168,9 @@ void Ledger::note_lag(Link& link, const Link& by, std::uint32_t with, const Fram
 
 /// As measured by traffic, or by the model.
 sched::Ticks Ledger::latency(const Link& link, base::Nanoseconds now) const noexcept {
-    const auto heard = link.echo.latency(now);
-    return heard > 0 ? heard : peers_[link.peer].talk->costs[link.place].latency;
+    const auto thought = peers_[link.peer].talk->costs[link.place].latency;
+    const auto heard = link.echo.latency(now, busy_.time(), thought);
+    return heard > 0 ? heard : thought;
 }
 
 /// All that was on the rail of this link, the last one of which it carried, is acknowledged, together with so many bytes that
@@ -225,7 +226,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         candidate.joins = false;  // nothing of ours is what others handed over
         candidate.recent = talk.follows && link.slot == talk.last_link;
         pace.correct(candidate.cost, now, busy_.time());
-        const auto heard = link.echo.latency(now);
+        const auto heard = link.echo.latency(now, busy_.time(), talk.costs[i].latency);
         if (heard > 0) candidate.cost.latency = heard;
         if (heard == 0 && candidate.recent) trusted = &candidate;
         if (const auto arrived = node_.take_arrivals(candidate.rail); arrived > 0)

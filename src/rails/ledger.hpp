@@ -71,7 +71,7 @@ public:
 
     /// Everything before `header.ack` is known to have arrived, by a frame that came over `link`; to be told of each that says
     /// more than was known.
-    static void heard(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) noexcept {
+    void heard(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) noexcept {
         auto& followed = talk.followed;
         if (header.ack == followed.seq + 1 && followed.link == link.slot) answered(link, followed, header, now);
     }
@@ -111,8 +111,8 @@ private:
     /// Nobody else has anything on the rail that would count.
     [[nodiscard]] bool ours(std::uint32_t rail) const noexcept { return node_.others(rail).backlog <= small_bytes; }
     void follow(const Link& link, Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
-    static void answered(Link& link, Conversation::Followed& followed, const FrameHeader& header,
-                         base::Nanoseconds now) noexcept;
+    void answered(Link& link, Conversation::Followed& followed, const FrameHeader& header,
+                  base::Nanoseconds now) noexcept;
     void charge_row(Link& link, std::span<Frame* const> frames, base::Nanoseconds begun, base::Nanoseconds now);
     void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
     void learn_from(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);

@@ -57,7 +57,7 @@ void RailManager::on_control(Link& link, const FrameHeader& header, std::span<co
             if (!on_settled(link, header, body, now)) break_off(link, "it sent a malformed frame", now);
             return;
         }
-        if (talk.session.hear(header.ack) == Session::Hearing::news) Ledger::heard(link, talk, header, now);
+        if (talk.session.hear(header.ack) == Session::Hearing::news) ledger_.heard(link, talk, header, now);
         const bool credit = take_credit(talk, header);
         if (!take_acks(link, header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
         return;
@@ -156,7 +156,7 @@ RAILMUX_IN_LINE bool RailManager::hear_ack(Link& link, Conversation& talk, const
         return false;
     }
     const bool news = hearing == Session::Hearing::news;
-    if (news) Ledger::heard(link, talk, header, now);
+    if (news) ledger_.heard(link, talk, header, now);
     if (!news && !(credit && talk.hungry)) return true;  // as in a flood from one side
     auto& heard = link.heard;
     if (!heard.listed) heard_.push_back(link.slot);

@@ -51,7 +51,7 @@ struct Books {
     /// The peer has everything before `ack`, says a frame of its own.
     void hear(std::uint32_t ack) {
         REQUIRE(talk->session.hear(ack) == Session::Hearing::news);
-        Ledger::heard(*link, *talk, {.type = FrameType::eager, .ack = ack}, now);
+        ledger.heard(*link, *talk, {.type = FrameType::eager, .ack = ack}, now);
     }
     void take(std::uint32_t ack) {
         const auto each = [&](Frame& one) {
@@ -161,6 +161,31 @@ TEST_CASE("ledger: what lone messages of some size are late by counts as latency
     REQUIRE(latency() <= thought + sched::to_ticks(base::Nanoseconds{20'000}));
     exchange(there_and_back);
     REQUIRE(latency() == thought);
+}
+
+TEST_CASE("ledger: a link that small messages were late on is thought better of once others have had the traffic") {
+    Books f;
+    const auto latency = [&] {
+        f.ledger.refresh(*f.talk, f.now);
+        return f.talk->candidates.front().cost.latency;
+    };
+    const auto thought = latency();
+    std::uint32_t sent = 0;
+    const auto exchange = [&](std::uint32_t bytes, base::Nanoseconds took) {
+        f.ledger.charge(*f.link, f.frame(bytes), f.now);
+        f.now += took;
+        f.take(++sent);
+    };
+    for (int i = 0; i < 8; ++i) exchange(64, base::millisecond);  // somebody was starting
+    REQUIRE(latency() == sched::to_ticks(base::millisecond) / 2);
+    // Traffic that shows nothing of this link's latency, as what another one takes.
+    for (int i = 0; i < 500; ++i) {
+        f.ledger.charge(*f.link, f.frame(272), f.now);
+        ++sent;
+        exchange(272, base::millisecond / 2);
+    }
+    REQUIRE(latency() < sched::to_ticks(base::millisecond) / 4);
+    REQUIRE(latency() > thought);
 }
 
 TEST_CASE("ledger: messages that had others before them say nothing of how late their link is") {
