@@ -275,7 +275,7 @@ void Prober::conclude(base::Nanoseconds now) {
 
 /// What came back of no message: and a range is known as well as the part of its sizes that were measured.
 void Prober::tell_missing() {
-    auto& [model, measured, interrupted, outliers] = outcome_.assessment;
+    const auto& measured = outcome_.assessment.sizes;
     auto planned = sizes_;
     planned.insert(planned.end(), given_up_.begin(), given_up_.end());
     std::ranges::sort(planned);
@@ -284,7 +284,7 @@ void Prober::tell_missing() {
     };
     std::ranges::copy_if(planned, std::back_inserter(outcome_.missing), is_missing);
     auto first = planned.begin();
-    for (auto& range : model.ranges) {
+    for (auto& range : outcome_.assessment.model.ranges) {
         const auto last = std::ranges::upper_bound(first, planned.end(), range.up_to_bytes);
         const auto all = last - first;
         const auto there = all - std::count_if(std::exchange(first, last), last, is_missing);
