@@ -3,8 +3,8 @@
 //   strangers ADDRESS:PORT connect|garbage|hello|slow RATE SECONDS
 //
 // connect: connects and ends the connection; garbage: sends what is no railmux; hello: sends a greeting with a hello of
-// somebody who does not know the key; slow: keeps up to 4000 connections, and sends a byte to each now and then. RATE:
-// connections a second. Prints how many were made, and for how long the longest was kept by the other side (slow).
+// somebody of another job; slow: keeps up to 4000 connections, and sends a byte to each now and then. RATE: connections a
+// second. Prints how many were made, and for how long the longest was kept by the other side (slow).
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <sys/resource.h>

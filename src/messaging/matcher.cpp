@@ -80,10 +80,7 @@ Posted* Matcher::match(std::uint32_t peer, Tag tag) noexcept {
     if (wild_.head == nullptr && any_source_count_ == 0) {  // nothing to choose between
         auto& chain = posted_[hash(peer, tag) & (posted_.size() - 1)];
         Posted* only = find_in(chain, peer, tag);
-        if (only == nullptr) return nullptr;
-        only->listed = false;
-        --posted_count_;
-        chain.remove(*only);
+        if (only != nullptr) unlist(*only, chain);
         return only;
     }
     Posted* best = posted_count_ > any_source_count_ ? first_exact(peer, tag) : nullptr;
@@ -97,14 +94,17 @@ Posted* Matcher::match(std::uint32_t peer, Tag tag) noexcept {
 }
 
 void Matcher::withdraw(Posted& receive) noexcept {
+    if (receive.mask == full_mask) return unlist(receive, chain_of(posted_, receive));
     receive.listed = false;
-    if (receive.mask != full_mask) {
-        wild_.remove(receive);
-        return;
-    }
+    wild_.remove(receive);
+}
+
+/// Of one that matches exactly.
+void Matcher::unlist(Posted& receive, Chain<Posted>& chain) noexcept {
+    receive.listed = false;
     --posted_count_;
     if (receive.peer == anybody) --any_source_count_;
-    chain_of(posted_, receive).remove(receive);
+    chain.remove(receive);
 }
 
 Posted* Matcher::withdraw_any_of(std::uint32_t peer) noexcept {

@@ -81,6 +81,7 @@ private:
     static void grow(std::vector<Chain<Node>>& buckets);
     template <typename Node>
     [[nodiscard]] static Node* find_in(const Chain<Node>& chain, std::uint32_t peer, Tag tag) noexcept;
+    void unlist(Posted& receive, Chain<Posted>& chain) noexcept;
     [[nodiscard]] Posted* first_exact(std::uint32_t peer, Tag tag) const noexcept;
     [[nodiscard]] Posted* first_wild(std::uint32_t peer, Tag tag) const noexcept;
 

@@ -4,6 +4,7 @@
 // Lifetime: in the engine's SlotTable; a Request names it until its result is taken or the Request is destroyed.
 #pragma once
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -122,6 +123,7 @@ private:
 void scatter_pieces(std::span<const transports::Segment> to, std::span<const std::byte> from) noexcept;
 RAILMUX_IN_LINE void scatter(std::span<const transports::Segment> to, std::span<const std::byte> from) noexcept {
     if (to.size() != 1) return scatter_pieces(to, from);
+    assert(from.size() <= to.front().size);
     base::copy(to.front().data, from.data(), from.size());
 }
 RAILMUX_IN_LINE void gather(std::byte* to, std::span<const transports::Segment> from) noexcept {

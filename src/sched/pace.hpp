@@ -209,11 +209,11 @@ public:
         least_.note(std::max<base::Nanoseconds>(round_trip, 1), now);
         heard_ = busy;
     }
-    /// One way; 0 while unknown.
+    /// One way, as heard; 0 while unknown. For who asks how long an answer may take.
     [[nodiscard]] Ticks latency(base::Nanoseconds now) const noexcept {
         return least_.any(now, enough) ? to_ticks(least_.least()) / 2 : 0;
     }
-    /// The same to go by, where the model has `thought`.
+    /// The same for who chooses, where the model has `thought`.
     [[nodiscard]] Ticks latency(base::Nanoseconds now, base::Nanoseconds busy, Ticks thought) const noexcept {
         const auto least = latency(now);
         if (least == 0) return 0;

@@ -62,8 +62,8 @@ void print_table(std::string_view with, const std::vector<LinkAssessment>& links
                        number(static_cast<double>(link.took.count()) / 1e6));
         }
         if (link.missing.empty()) continue;
-        fmt::print("# {}: nothing came back of {} sizes, {} to {} bytes: larger messages are guesses\n", link.link.rail,
-                   link.missing.size(), link.missing.front(), link.missing.back());
+        fmt::print("# {}: nothing came back of {} sizes, {} to {} bytes: what is said of those is a guess\n",
+                   link.link.rail, link.missing.size(), link.missing.front(), link.missing.back());
     }
 }
 

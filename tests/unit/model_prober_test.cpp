@@ -29,6 +29,24 @@ bool changes_found(const LogGP& found, const LogGP& truth) {
     return true;
 }
 
+/// To its end, over a link that loses the trains for which `loses` says so.
+template <typename Loses>
+void run_losing(Prober& prober, test::FormulaLink& link, Loses loses) {
+    base::Nanoseconds now = 0;
+    for (auto action = prober.next(now, Application::idle); action.kind != model::Action::Kind::finished;
+         action = prober.next(now, Application::idle)) {
+        if (action.kind == model::Action::Kind::wait) {
+            now = action.until;
+        } else if (loses(action.train)) {
+            prober.lost(now += base::second);
+        } else {
+            const auto sample = link.measure(action.train, now);
+            now += sample.round_trip + 1000;
+            prober.answered(sample, now);
+        }
+    }
+}
+
 }  // namespace
 
 TEST_CASE("every parameter of the systems is found on the simulated fabric", "[model][sim]") {
@@ -221,21 +239,12 @@ TEST_CASE("a full probe that loses all large messages says what it measured, and
     const auto truth = test::systems().at(2).truth;
     test::FormulaLink link(truth, 0, 1);
     Prober prober(full());
-    base::Nanoseconds now = 0;
     std::uint32_t lost = 0;
-    for (auto action = prober.next(now, Application::idle); action.kind != model::Action::Kind::finished;
-         action = prober.next(now, Application::idle)) {
-        if (action.kind == model::Action::Kind::wait) {
-            now = action.until;
-        } else if (action.train.bytes >= lost_from) {
-            ++lost;
-            prober.lost(now += base::second);
-        } else {
-            const auto sample = link.measure(action.train, now);
-            now += sample.round_trip + 1000;
-            prober.answered(sample, now);
-        }
-    }
+    run_losing(prober, link, [&](const model::Train& train) {
+        const bool gone = train.bytes >= lost_from;
+        lost += gone ? 1 : 0;
+        return gone;
+    });
     const auto& outcome = prober.outcome();
     CAPTURE(lost_from, lost, to_text(outcome.assessment.model));
     CHECK(lost <= 9);
@@ -261,20 +270,8 @@ TEST_CASE("a few answers that get lost cost a full probe nothing", "[model]") {
     const auto truth = test::systems().at(2).truth;
     test::FormulaLink link(truth, 0, 1);
     Prober prober(full());
-    base::Nanoseconds now = 0;
     std::uint32_t trains = 0;
-    for (auto action = prober.next(now, Application::idle); action.kind != model::Action::Kind::finished;
-         action = prober.next(now, Application::idle)) {
-        if (action.kind == model::Action::Kind::wait) {
-            now = action.until;
-        } else if (++trains % 700 == 0) {
-            prober.lost(now += base::second);
-        } else {
-            const auto sample = link.measure(action.train, now);
-            now += sample.round_trip + 1000;
-            prober.answered(sample, now);
-        }
-    }
+    run_losing(prober, link, [&](const model::Train&) { return ++trains % 700 == 0; });
     CHECK(prober.outcome().lost > 0);
     CHECK(prober.outcome().verdict == Verdict::measured);
     CHECK(prober.outcome().missing.empty());

@@ -61,6 +61,19 @@ struct Books {
         REQUIRE(talk->session.acknowledged(ack, {}, each));
         ledger.settle(now, 0);
     }
+    /// One that meets an empty link; all before it have come, too.
+    void exchange(std::uint32_t bytes, base::Nanoseconds took) {
+        Frame& one = frame(bytes);
+        const auto ack = one.seq + 1;
+        ledger.charge(*link, one, now);
+        now += took;
+        take(ack);
+    }
+    /// As the policy is told it.
+    [[nodiscard]] sched::Ticks latency() {
+        ledger.refresh(*talk, now);
+        return talk->candidates.front().cost.latency;
+    }
     [[nodiscard]] std::uint64_t backlog() const { return ledger.pace(0).backlog(); }
 };
 
@@ -143,49 +156,28 @@ TEST_CASE("ledger: an answer to several frames, or to one with others before it,
 
 TEST_CASE("ledger: what lone messages of some size are late by counts as latency of their link") {
     Books f;
-    const auto latency = [&] {
-        f.ledger.refresh(*f.talk, f.now);
-        return f.talk->candidates.front().cost.latency;
-    };
-    const auto thought = latency();
-    std::uint32_t sent = 0;
-    const auto exchange = [&](base::Nanoseconds took) {
-        f.ledger.charge(*f.link, f.frame(544), f.now);
-        f.now += took;
-        f.take(++sent);
-    };
-    for (int i = 0; i < 3; ++i) exchange(20'000);
-    REQUIRE(latency() == thought);
-    exchange(20'000);
-    REQUIRE(latency() >= thought + sched::to_ticks(base::Nanoseconds{19'000}));
-    REQUIRE(latency() <= thought + sched::to_ticks(base::Nanoseconds{20'000}));
-    exchange(there_and_back);
-    REQUIRE(latency() == thought);
+    const auto thought = f.latency();
+    for (int i = 0; i < 3; ++i) f.exchange(544, 20'000);
+    REQUIRE(f.latency() == thought);
+    f.exchange(544, 20'000);
+    REQUIRE(f.latency() >= thought + sched::to_ticks(base::Nanoseconds{19'000}));
+    REQUIRE(f.latency() <= thought + sched::to_ticks(base::Nanoseconds{20'000}));
+    f.exchange(544, there_and_back);
+    REQUIRE(f.latency() == thought);
 }
 
 TEST_CASE("ledger: a link that small messages were late on is thought better of once others have had the traffic") {
     Books f;
-    const auto latency = [&] {
-        f.ledger.refresh(*f.talk, f.now);
-        return f.talk->candidates.front().cost.latency;
-    };
-    const auto thought = latency();
-    std::uint32_t sent = 0;
-    const auto exchange = [&](std::uint32_t bytes, base::Nanoseconds took) {
-        f.ledger.charge(*f.link, f.frame(bytes), f.now);
-        f.now += took;
-        f.take(++sent);
-    };
-    for (int i = 0; i < 8; ++i) exchange(64, base::millisecond);  // somebody was starting
-    REQUIRE(latency() == sched::to_ticks(base::millisecond) / 2);
+    const auto thought = f.latency();
+    for (int i = 0; i < 8; ++i) f.exchange(64, base::millisecond);  // somebody was starting
+    REQUIRE(f.latency() == sched::to_ticks(base::millisecond) / 2);
     // Traffic that shows nothing of this link's latency, as what another one takes.
     for (int i = 0; i < 500; ++i) {
         f.ledger.charge(*f.link, f.frame(272), f.now);
-        ++sent;
-        exchange(272, base::millisecond / 2);
+        f.exchange(272, base::millisecond / 2);
     }
-    REQUIRE(latency() < sched::to_ticks(base::millisecond) / 4);
-    REQUIRE(latency() > thought);
+    REQUIRE(f.latency() < sched::to_ticks(base::millisecond) / 4);
+    REQUIRE(f.latency() > thought);
 }
 
 TEST_CASE("ledger: messages that had others before them say nothing of how late their link is") {
