@@ -272,7 +272,7 @@ TEST_CASE("a few answers that get lost cost a full probe nothing", "[model]") {
     Prober prober(full());
     std::uint32_t trains = 0;
     run_losing(prober, link, [&](const model::Train&) { return ++trains % 700 == 0; });
-    CHECK(prober.outcome().lost > 0);
+    CHECK(prober.outcome().lost >= 3);
     CHECK(prober.outcome().verdict == Verdict::measured);
     CHECK(prober.outcome().missing.empty());
     CHECK(test::worst_error(prober.outcome().assessment.model, truth).error < 0.03);
