@@ -71,7 +71,7 @@ static void session_frame(benchmark::State& state) {
         frame->type = rails::FrameType::eager;
         frame->flags = rails::frame_flag::ordered;
         frame->bytes = 64;
-        sender.enter(*frame);
+        sender.enter(*frame, {});
         const auto header = rails::parse_header({frame->data(), frame->bytes});
         benchmark::DoNotOptimize(receiver.arrived(header->seq));
         benchmark::DoNotOptimize(receiver.in_order(*header, {}, [](const auto&, auto) {}));

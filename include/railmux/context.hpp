@@ -90,7 +90,8 @@ public:
     /// has arrived. The first message of a burst leaves at once, the others at the latest with the next call that
     /// progresses (wait, test, progress, ...). A gather or scatter list itself may go when the call returns; only the bytes
     /// must stay. All calls that name a peer throw Error(invalid_argument) for one that this context does not know.
-    [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data, Completion done = {});
+    [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data);
+    [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data, Completion done);
     [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done = {});
 
     /// Starts receiving. `from` may be any_source. A message longer than the buffer is cut and reported as truncated. What

@@ -51,14 +51,15 @@ std::optional<Handle> BulkIn::open(const Place& place) {
 bool BulkIn::open_regions(Transfer& transfer) {
     const auto& place = transfer.place;
     if (transfer.regions.empty() &&
-        !rails_.open_regions(place.peer, {transfer.start, static_cast<std::size_t>(place.bytes)}, transfer.regions)) {
+        !rails_.regions().open(place.peer, {transfer.start, static_cast<std::size_t>(place.bytes)}, transfer.regions)) {
         return false;
     }
     keys_.clear();
     for (const auto& open : transfer.regions) {
-        keys_.push_back({.rail = static_cast<std::uint8_t>(open.rail),
-                         .key = open.region.key,
-                         .reserve = !transfer.unreadable && rails_.can_get(place.peer, transfer.source, open.rail)});
+        keys_.push_back(
+            {.rail = static_cast<std::uint8_t>(open.rail),
+             .key = open.region.key,
+             .reserve = !transfer.unreadable && rails_.plan().can_get(place.peer, transfer.source, open.rail)});
     }
     return true;
 }
@@ -96,7 +97,7 @@ bool BulkIn::take(const Place& place, const Offer& offer, base::Nanoseconds now)
     if (scheme_ != Scheme::write && !offer.keys.empty()) {
         transfer->offered.assign(offer.keys.begin(), offer.keys.end());
         transfer->source.keys = transfer->offered;
-        gets = rails_.plan_gets(place.peer, transfer->source, place.bytes, now);
+        gets = rails_.plan().split_gets(place.peer, transfer->source, place.bytes, now);
     }
     if (gets == 0) transfer->source.keys = {};
     if (gets < place.bytes && !grant(*transfer, {gets, place.bytes}, now)) {
@@ -120,7 +121,7 @@ bool BulkIn::grant(Transfer& transfer, const Range& range, base::Nanoseconds now
     const auto bytes = range.end - range.begin;
     transfer.granted += bytes;
     const bool would_get = scheme_ == Scheme::automatic && place.pieces.size() == 1 &&
-                           rails_.getting_saves(place.peer) && lasting_.covers({transfer.start, place.bytes});
+                           rails_.plan().getting_saves(place.peer) && lasting_.covers({transfer.start, place.bytes});
     send_cts(place.peer,
              {.sender = transfer.sender,
               .receiver = handle_of(transfer),
@@ -138,13 +139,13 @@ void BulkIn::close(Handle handle) noexcept {
     Transfer* transfer = transfers_.find(handle);
     if (transfer == nullptr) return;
     transfer->closed = true;
-    rails_.close_regions(transfer->regions);
+    rails_.regions().close(transfer->regions);
 }
 
 void BulkIn::forget(Handle handle) noexcept {
     Transfer* transfer = transfers_.find(handle);
     if (transfer == nullptr) return;
-    rails_.close_regions(transfer->regions);
+    rails_.regions().close(transfer->regions);
     transfer->bounce.reset();
     transfers_.give(*transfer);
 }
@@ -248,7 +249,7 @@ void BulkIn::resume(std::uint32_t peer, base::Nanoseconds now) {
     for (const auto index : std::vector(reading_)) {
         Transfer& transfer = transfers_.at(index);
         if (transfer.place.peer != peer) continue;
-        if (!transfer.unreadable && rails_.can_get(peer, transfer.source)) {
+        if (!transfer.unreadable && rails_.plan().can_get(peer, transfer.source)) {
             any = true;
         } else if (rails_.connected(peer)) {
             leave_to_peer(transfer, now);
@@ -292,7 +293,7 @@ void BulkIn::end_if_over(Transfer& transfer) {
 }
 
 void BulkIn::end(Transfer& transfer, ErrorCode code) {
-    rails_.close_regions(transfer.regions);
+    rails_.regions().close(transfer.regions);
     transfer.regions_here.drop(use_for(transfer));
     drop_unread(transfer);
     const auto place = transfer.place;

@@ -103,7 +103,7 @@ private:
         std::uint64_t granted = 0;   // bytes that the peer is to put ...
         std::uint64_t put = 0;       // ... and has put
         std::uint64_t got = 0;
-        std::vector<rails::RailManager::OpenRegion> regions;
+        std::vector<rails::OpenRegion> regions;
         // Getting.
         Handle sender;
         std::vector<rails::BulkTarget::Key> offered;

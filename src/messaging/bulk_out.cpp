@@ -40,7 +40,7 @@ bool BulkOut::forget(Handle handle) noexcept {
 Handle BulkOut::offer(const Source& source) {
     Transfer& transfer = begin(source);
     const auto& piece = source.pieces.front();
-    rails_.open_source(source.peer, {piece.data, piece.size}, transfer.offered);
+    rails_.regions().open_source(source.peer, {piece.data, piece.size}, transfer.offered);
     keys_.clear();
     for (const auto& open : transfer.offered) {
         keys_.push_back({.rail = static_cast<std::uint8_t>(open.rail), .key = open.region.key});
@@ -115,8 +115,8 @@ void BulkOut::plan(Transfer& transfer, std::uint64_t offset, std::uint64_t bytes
         offset += some;
         bytes -= some;
     };
-    if (!rails_.replans()) {
-        rails_.plan_bulk(transfer.source.peer, transfer.target, bytes, now, shares_);
+    if (!rails_.plan().replans()) {
+        rails_.plan().split(transfer.source.peer, transfer.target, bytes, now, shares_);
         for (const auto& share : shares_) add(share.rail, share.bytes);
     }
     if (bytes > 0) add(any_rail, bytes);
@@ -129,7 +129,7 @@ bool BulkOut::takes(const Transfer& transfer, std::uint8_t remote_rail) noexcept
 
 /// If no link is left that the other keys are for.
 void BulkOut::use_reserves(Transfer& transfer) noexcept {
-    if (rails_.reaches(transfer.source.peer, transfer.target)) return;
+    if (rails_.plan().reaches(transfer.source.peer, transfer.target)) return;
     for (auto& key : transfer.keys) key.reserve = false;
 }
 
@@ -253,7 +253,7 @@ void BulkOut::end(Transfer& transfer, ErrorCode code) {
 void BulkOut::remove(Transfer& transfer) noexcept {
     auto& flow = *flows_[transfer.source.peer];
     transfer.regions.drop(use_for(transfer));
-    rails_.close_regions(transfer.offered);  // from here on nobody reads it
+    rails_.regions().close(transfer.offered);  // from here on nobody reads it
     --flow.transfers;
     std::erase(flow.ready, transfer.index);
     transfers_.give(transfer);

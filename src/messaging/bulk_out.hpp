@@ -103,7 +103,7 @@ private:
         std::vector<Share> shares;
         std::vector<rails::BulkTarget::Key> keys;
         rails::BulkTarget target;
-        std::vector<rails::RailManager::OpenRegion> offered;
+        std::vector<rails::OpenRegion> offered;
         LocalRegions regions;
     };
 

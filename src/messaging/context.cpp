@@ -8,24 +8,6 @@
 
 namespace railmux {
 
-namespace {
-
-void throw_if_failed(const Status& status, std::string_view what, messaging::Engine& engine) {
-    if (status.ok() || status.truncated()) return;
-    const auto whom = status.peer.valid() ? engine.name(status.peer) : std::string("any source");
-    const auto text = fmt::format("{} {} failed: {}", what, whom, to_string(status.code));
-    if (status.code == ErrorCode::access_denied) {
-        throw Error(
-            status.code, text,
-            "the key must be one of this very peer, of a region that it still has, with the right to do so, and "
-            "the place inside that region");
-    }
-    if (status.peer.valid()) throw engine.error_with(status.peer, status.code, text);
-    throw Error(status.code, text);
-}
-
-}  // namespace
-
 Context::Context(const Config& config) : engine_(std::make_unique<messaging::Engine>(config)) {}
 Context::~Context() = default;
 Context::Context(Context&&) noexcept = default;
@@ -46,6 +28,7 @@ Peer Context::add_peer(std::span<const std::byte> address) { return engine_->add
 std::string Context::name(Peer peer) const { return engine_->name(peer); }
 std::string Context::failure(Peer peer) const { return engine_->failure(peer); }
 
+Request Context::isend(Peer to, Tag tag, ConstBuffer data) { return engine_->isend(to, tag, data); }
 Request Context::isend(Peer to, Tag tag, ConstBuffer data, Completion done) {
     return engine_->isend(to, tag, {&data, 1}, std::move(done));
 }
@@ -62,19 +45,17 @@ Request Context::irecv(Message&& message, MutableBuffer buffer, Completion done)
     return engine_->irecv(message, buffer, std::move(done));
 }
 
-void Context::send(Peer to, Tag tag, ConstBuffer data) {
-    throw_if_failed(engine_->send(to, tag, data), "send to", *engine_);
-}
+void Context::send(Peer to, Tag tag, ConstBuffer data) { engine_->send(to, tag, data); }
 Status Context::recv(Peer from, TagMatch match, MutableBuffer buffer) {
     auto request = irecv(from, match, buffer);
     const auto status = wait(request);
-    throw_if_failed(status, "receive from", *engine_);
+    engine_->throw_if_failed(status, "receive from");
     return status;
 }
 Status Context::recv(Message&& message, MutableBuffer buffer) {
     auto request = irecv(std::move(message), buffer);
     const auto status = wait(request);
-    throw_if_failed(status, "receive from", *engine_);
+    engine_->throw_if_failed(status, "receive from");
     return status;
 }
 
@@ -107,7 +88,7 @@ Request Context::inotified(const MemoryRegion& region, std::uint64_t count, Comp
     return engine_->inotified(region, count, std::move(done));
 }
 
-void Context::finish(Request request, std::string_view what) { throw_if_failed(wait(request), what, *engine_); }
+void Context::finish(Request request, std::string_view what) { engine_->throw_if_failed(wait(request), what); }
 void Context::put(Peer to, const RemotePlace& place, ConstBuffer data) {
     finish(iput(to, place, data, {.end = PutEnd::remote}), "put to");
 }

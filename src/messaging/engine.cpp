@@ -4,6 +4,7 @@
 
 #include "base/crypto.hpp"
 #include "base/host.hpp"
+#include "messaging/eager.hpp"
 
 namespace railmux::messaging {
 
@@ -151,38 +152,70 @@ void Engine::add_source(Operation& operation, std::span<const ConstBuffer> gathe
     for (const auto part : gather) operation.add(source(part));
 }
 
+Request Engine::isend(Peer to, Tag tag, ConstBuffer data) {
+    const Lock lock(*this);
+    const auto peer = partner(to);
+    now_ = now();
+    const bool last = ends_burst(data.size());
+    std::uint64_t rails = 0;
+    if (!sender_.send_now(peer, tag, data, now_, last, rails)) [[unlikely]]
+        return begin_send(peer, tag, {&data, 1}, last, nullptr);
+    Operation& operation = operations_.begin_over();
+    operation.status = sent_status(peer, tag, data.size(), rails);
+    unlooked_bytes_ += data.size() + message_per_look;
+    if (last) flush_now();
+    return {*this, operation.index};
+}
+
 Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion&& done) {
     const Lock lock(*this);
     const auto peer = partner(to);
+    now_ = now();
+    std::size_t bytes = 0;
+    for (const auto part : gather) bytes += part.size();
+    return begin_send(peer, tag, gather, ends_burst(bytes), std::move(done));
+}
+
+/// By an operation, which may have to wait.
+Request Engine::begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuffer> gather, bool last,
+                           Completion&& done) {
     Operation& operation = operations_.begin(false, std::move(done));
     add_source(operation, gather);
     operation.peer = peer;
     operation.tag = tag;
     const auto slot = operation.index;
-    const auto bytes = operation.bytes;
-    now_ = now();
-    const bool last = ends_burst(bytes);
+    unlooked_bytes_ += operation.bytes + message_per_look;
     sender_.start(operation, now_, last);
-    unlooked_bytes_ += bytes;
     if (last) flush_now();
     return {*this, slot};
 }
 
-Status Engine::send(Peer to, Tag tag, ConstBuffer data) {
+/// What goes at once needs no operation.
+void Engine::send(Peer to, Tag tag, ConstBuffer data) {
     const Lock lock(*this);
     const auto peer = partner(to);
     now_ = now();
-    const auto piece = source(data);
-    Status sent;  // the only thing returned: it is made where the caller wants it
-    if (sender_.send_now(peer, tag, {&piece, 1}, data.size(), now_, sent)) {
-        unlooked_bytes_ += data.size();
-        flush_now();
-        if (unlooked_bytes_ >= bytes_per_look) pass(now_);
-    } else {
-        auto request = isend(to, tag, {&data, 1}, nullptr);
-        sent = wait_locked(request);
+    std::uint64_t rails = 0;
+    if (!sender_.send_now(peer, tag, data, now_, true, rails)) [[unlikely]]
+        return send_and_wait(to, tag, data);
+    unlooked_bytes_ += data.size() + message_per_look;
+    flush_now();
+    if (unlooked_bytes_ >= bytes_per_look) [[unlikely]]
+        pass(now_);
+}
+
+void Engine::throw_if_failed(const Status& status, std::string_view what) {
+    if (status.ok() || status.truncated()) return;
+    const auto whom = status.peer.valid() ? name(status.peer) : std::string("any source");
+    const auto text = fmt::format("{} {} failed: {}", what, whom, to_string(status.code));
+    if (status.code == ErrorCode::access_denied) {
+        throw Error(
+            status.code, text,
+            "the key must be one of this very peer, of a region that it still has, with the right to do so, and "
+            "the place inside that region");
     }
-    return sent;
+    if (status.peer.valid()) throw error_with(status.peer, status.code, text);
+    throw Error(status.code, text);
 }
 
 /// Why no message can come of the peer any more, until another process has its rank; ok if some can.
@@ -202,9 +235,7 @@ bool Engine::ends_burst(std::size_t bytes) noexcept {
 
 void Engine::flush_now() {
     rails_.flush(now_);
-    last_post_ = now_;
-    deferred_ = false;
-    deferred_bytes_ = 0;
+    posted();
 }
 
 Request Engine::irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion&& done) {
@@ -273,12 +304,9 @@ void Engine::drop(void* message) noexcept {
     receiver_.drop(*static_cast<Arrived*>(message), now());
 }
 
-Operation& Engine::operation_of(const Request& request) {
-    if (request.engine_ != this) {
-        throw Error(ErrorCode::invalid_argument, "this request is not active, or belongs to another context",
-                    "take each result once; Request::active() says whether there is one to take");
-    }
-    return operations_.at(request.slot_);
+void Engine::refuse_request() {
+    throw Error(ErrorCode::invalid_argument, "this request is not active, or belongs to another context",
+                "take each result once; Request::active() says whether there is one to take");
 }
 
 // --- What the rails report -------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@
 #include <railmux/context.hpp>
 
 #include "base/clock.hpp"
+#include "base/in_line.hpp"
 #include "base/log.hpp"
 #include "messaging/bulk_in.hpp"
 #include "messaging/bulk_out.hpp"
@@ -68,8 +69,9 @@ public:
 
     // --- Messages (engine.cpp) ---------------------------------------------------------------------------------------
     [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion&& done);
-    /// isend and wait in one: what goes at once needs no operation.
-    Status send(Peer to, Tag tag, ConstBuffer data);
+    [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data);
+    /// Returns when the buffer is the application's again. Throws Error.
+    void send(Peer to, Tag tag, ConstBuffer data);
     [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion&& done);
     [[nodiscard]] Request irecv(Message& message, MutableBuffer buffer, Completion&& done);
     [[nodiscard]] std::optional<Status> probe(Peer from, TagMatch match);
@@ -95,6 +97,8 @@ public:
 
     // --- Completion (waiting.cpp) ------------------------------------------------------------------------------------
     Status wait(Request& request);
+    /// What a blocking call throws, of whatever it did.
+    void throw_if_failed(const Status& status, std::string_view what);
     [[nodiscard]] std::optional<Status> test(Request& request);
     Context::Ended wait_any(std::span<Request> requests);
     ErrorCode wait_all(std::span<Request> requests, std::span<Status> statuses);
@@ -164,7 +168,10 @@ private:
     [[nodiscard]] base::Nanoseconds unseen_time() const noexcept override;
 
     struct Lock : progress::Progress::Lock {
-        explicit Lock(const Engine& engine) : progress::Progress::Lock(engine.progress_) {}
+        RAILMUX_IN_LINE explicit Lock(const Engine& engine) : progress::Progress::Lock(engine.progress_) {}
+        RAILMUX_IN_LINE ~Lock() = default;
+        Lock(const Lock&) = delete;
+        Lock& operator=(const Lock&) = delete;
     };
 
     struct Told {
@@ -190,9 +197,14 @@ private:
                                const SharingOptions& options);
     [[nodiscard]] double flood_pair(const std::array<std::uint32_t, 2>& links, const std::string& names,
                                     const std::array<double, 2>& alone, const SharingOptions& options);
-    [[nodiscard]] Operation& operation_of(const Request& request);
+    [[nodiscard]] Operation& operation_of(const Request& request) {
+        if (request.engine_ != this) [[unlikely]]
+            refuse_request();
+        return operations_.at(request.slot_);
+    }
+    [[noreturn]] static void refuse_request();
     [[nodiscard]] std::uint32_t known_peer(Peer peer) {
-        if (!peer.valid() || peer.index() >= rails_.peers().size()) [[unlikely]]
+        if (peer.index() >= rails_.peers().size()) [[unlikely]]  // which no invalid one is below
             refuse_peer();
         return peer.index();
     }
@@ -206,6 +218,9 @@ private:
     [[nodiscard]] ErrorCode gone_for_good(std::uint32_t peer);
     [[nodiscard]] static transports::Segment source(ConstBuffer data) noexcept;
     static void add_source(Operation& operation, std::span<const ConstBuffer> gather);
+    [[nodiscard]] Request begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuffer> gather, bool last,
+                                     Completion&& done);
+    void send_and_wait(Peer to, Tag tag, ConstBuffer data);
     [[nodiscard]] Request start(Access& access, const Operation& operation);
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
     [[nodiscard]] bool ends_burst(std::size_t bytes) noexcept;
@@ -213,6 +228,12 @@ private:
         if (deferred_) flush_now();
     }
     void flush_now();
+    /// A burst has been handed over.
+    void posted() noexcept {
+        last_post_ = now_;
+        deferred_ = false;
+        deferred_bytes_ = 0;
+    }
     bool pass(base::Nanoseconds now);
     bool poll_membership(base::Nanoseconds now);
     void take_address(const Membership::News& item, base::Nanoseconds now);
@@ -227,13 +248,21 @@ private:
         if (calling_back_ != std::thread::id{}) refuse_if_called_back(what);
     }
     void refuse_if_called_back(std::string_view what) const;
-    Status wait_locked(Request& request);
-    [[nodiscard]] Status take(Request& request);
+    inline Status wait_locked(Request& request);
+    void look_for(const Operation& operation);
+    [[nodiscard]] Status take(Request& request) {
+        Operation& operation = operations_.at(request.slot_);
+        const auto status = operation.status;
+        operations_.free(operation);
+        request.engine_ = nullptr;
+        return status;
+    }
     [[nodiscard]] bool everything_sent();
     [[nodiscard]] std::vector<std::string> say_farewell();
     [[nodiscard]] base::Nanoseconds close_limit() const;
     // Sends that are over at once need no look at the rails, but what they do to the rails must be heard of now and then.
     static constexpr std::size_t bytes_per_look = 64 * 1024;
+    static constexpr std::size_t message_per_look = 64;                           // of these, for each message
     static constexpr base::Nanoseconds between_reports = 50 * base::millisecond;  // of how far a measurement is
     static constexpr std::string_view left_text = "it has left\n";
 

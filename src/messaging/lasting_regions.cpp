@@ -72,9 +72,9 @@ std::optional<LastingRegions::Part> LastingRegions::use(std::uint32_t peer, std:
     const auto memory = known->memory.subspan(begin, std::min(chunk, known->memory.size() - begin));
     auto& part = parts[number];
     if (part) {
-        rails_.reused_local(peer, rail);
+        rails_.regions().reused_local(peer, rail);
     } else {
-        part = rails_.open_local(peer, rail, memory, transports::Access::local_write);
+        part = rails_.regions().open_local(peer, rail, memory, transports::Access::local_write);
     }
     if (!part) return std::nullopt;
     ++known->users;
@@ -90,7 +90,7 @@ void LastingRegions::release(Known& known) noexcept {
 void LastingRegions::close(Known& known) noexcept {
     for (std::uint32_t rail = 0; rail < known.by_rail.size(); ++rail) {
         for (const auto& part : known.by_rail[rail]) {
-            if (part) rails_.close_local(rail, *part);
+            if (part) rails_.regions().close_local(rail, *part);
         }
     }
     known.by_rail.clear();

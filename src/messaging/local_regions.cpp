@@ -46,7 +46,7 @@ LocalRegions::Entry LocalRegions::make(const Use& use, std::uint32_t rail, std::
                 .lasting = part->known};
     }
     if (whole < use.rails.traits(rail).register_from) return {.rail = rail, .memory = memory};
-    const auto region = use.rails.open_local(use.peer, rail, memory, use.access);
+    const auto region = use.rails.regions().open_local(use.peer, rail, memory, use.access);
     return {
         .rail = rail, .memory = memory, .open = region.has_value(), .region = region.value_or(transports::Region{})};
 }
@@ -72,7 +72,7 @@ void LocalRegions::close(const Use& use, const Entry& entry) noexcept {
     if (entry.lasting != nullptr) {
         use.lasting.release(*entry.lasting);
     } else if (entry.open) {
-        use.rails.close_local(entry.rail, entry.region);
+        use.rails.regions().close_local(entry.rail, entry.region);
     }
 }
 

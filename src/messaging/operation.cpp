@@ -32,11 +32,6 @@ void Operations::finish(Operation& operation, const Status& status) {
     if (operation.detached) free(operation);
 }
 
-void Operations::free(Operation& operation) noexcept {
-    if (operation.done) operation.done = nullptr;
-    table_.give(operation);
-}
-
 void Operations::detach(Operation& operation) noexcept {
     if (operation.state == OperationState::over) {
         free(operation);

@@ -60,6 +60,11 @@ struct Operation {
     }
 };
 
+/// Of a message that went over these rails.
+[[nodiscard]] inline Status sent_status(std::uint32_t peer, Tag tag, std::size_t bytes, std::uint64_t rails) noexcept {
+    return {.peer = Peer::from_index(peer), .tag = tag, .bytes = bytes, .message = bytes, .rails = rails};
+}
+
 /// First in, first out, linked through Operation::next. Owns nothing.
 class OperationQueue {
 public:
@@ -92,10 +97,22 @@ class Operations {
 public:
     /// An operation without a buffer yet.
     [[nodiscard]] Operation& begin(bool receive, Completion&& done);
+    /// A send that is over already, and has no callback: all there is of it is its result.
+    [[nodiscard]] RAILMUX_IN_LINE Operation& begin_over() {
+        Operation& operation = table_.take();
+        operation.receive = operation.detached = false;
+        operation.state = OperationState::over;
+        ++ended_;
+        return operation;
+    }
     /// Ends it: its result may be taken at once, or after its callback has run.
     void finish(Operation& operation, const Status& status);
     /// Frees it: the result is taken.
-    void free(Operation& operation) noexcept;
+    void free(Operation& operation) noexcept {
+        if (operation.done) [[unlikely]]
+            operation.done = nullptr;
+        table_.give(operation);
+    }
     /// Its Request is gone.
     void detach(Operation& operation) noexcept;
     [[nodiscard]] Operation& at(std::uint32_t index) noexcept { return table_.at(index); }

@@ -1,6 +1,6 @@
 #include "messaging/sender.hpp"
 
-#include "base/in_line.hpp"
+#include "messaging/eager.hpp"
 
 namespace railmux::messaging {
 
@@ -22,17 +22,10 @@ bool Sender::busy(std::uint32_t peer) const noexcept {
     return peer < flows_.size() && flows_[peer] != nullptr && !flows_[peer]->waiting.empty();
 }
 
-bool Sender::send_now(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces, std::size_t bytes,
-                      base::Nanoseconds now, Status& status) {
-    auto& flow = flow_to(peer);
-    if (!flow.waiting.empty() || !rails_.sendable(peer)) return false;
-    return try_eager(peer, tag, pieces, bytes, flow, now, true, status);
-}
-
 void Sender::start(Operation& operation, base::Nanoseconds now, bool unaccompanied) {
     auto& flow = flow_to(operation.peer);
-    const bool free = flow.waiting.empty() && rails_.sendable(operation.peer);
-    if (free && try_send(operation, flow, now, unaccompanied)) return;
+    auto* const talk = rails_.sendable(operation.peer);
+    if (talk != nullptr && flow.waiting.empty() && try_send(operation, flow, *talk, now, unaccompanied)) return;
     flow.waiting.push(operation);
     rails_.want(operation.peer, now);  // does nothing while there are links
     rails_.await(operation.peer);
@@ -41,9 +34,11 @@ void Sender::start(Operation& operation, base::Nanoseconds now, bool unaccompani
 void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
     if (peer >= flows_.size() || flows_[peer] == nullptr) return;
     auto& flow = *flows_[peer];
-    while (!flow.waiting.empty() && rails_.sendable(peer)) {
+    while (!flow.waiting.empty()) {
+        auto* const talk = rails_.sendable(peer);
+        if (talk == nullptr) break;
         Operation& operation = flow.waiting.pop();  // once sent it may be gone
-        if (!try_send(operation, flow, now, false)) {
+        if (!try_send(operation, flow, *talk, now, false)) {
             flow.waiting.push_front(operation);
             break;
         }
@@ -51,41 +46,18 @@ void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
     if (!flow.waiting.empty()) rails_.await(peer);
 }
 
-bool Sender::try_send(Operation& operation, Flow& flow, base::Nanoseconds now, bool unaccompanied) {
-    Status sent;
-    if (try_eager(operation.peer, operation.tag, operation.buffer(), operation.bytes, flow, now, unaccompanied, sent)) {
-        operations_.finish(operation, sent);
+bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& talk, base::Nanoseconds now,
+                      bool unaccompanied) {
+    const Eager message{operation.peer, operation.tag, operation.bytes, unaccompanied};
+    std::uint64_t sent = 0;
+    if (try_eager(message, flow, talk, now, sent, [&](std::byte* to) { gather(to, operation.buffer()); })) {
+        operations_.finish(operation, sent_status(operation.peer, operation.tag, operation.bytes, sent));
         return true;
     }
-    const auto used = flow.charged - rails_.consumed_by(operation.peer);
+    const auto used = flow.charged - talk.consumed_there;
     if (used + rts_credit > options_.eager_window + options_.header_window) return false;
     flow.charged += rts_credit;
     send_rts(operation, now);
-    return true;
-}
-
-RAILMUX_IN_LINE bool Sender::try_eager(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
-                                       std::size_t bytes, Flow& flow, base::Nanoseconds now, bool unaccompanied,
-                                       Status& status) {
-    const auto cost = credit_of(bytes);
-    const auto used = flow.charged - rails_.consumed_by(peer);
-    if (bytes > options_.eager_max || used + cost > options_.eager_window) return false;
-    flow.charged += cost;
-    const auto size = static_cast<std::uint32_t>(FrameHeader::size + EagerBody::size + bytes);
-    Frame* frame = rails_.pool().take(size);
-    frame->type = FrameType::eager;
-    frame->flags = rails::frame_flag::ordered;
-    frame->bytes = size;
-    frame->payload = frame->aux = static_cast<std::uint32_t>(bytes);
-    frame->unaccompanied = unaccompanied;
-    base::store(frame->data() + FrameHeader::size, tag);
-    gather(frame->data() + FrameHeader::size + EagerBody::size, pieces);
-    rails_.send(peer, frame, now);
-    // The session holds a copy until it is acknowledged: the buffer is the application's again.
-    status.peer = Peer::from_index(peer);
-    status.tag = tag;
-    status.bytes = status.message = bytes;
-    if (frame->link != rails::no_link) status.rails = std::uint64_t{1} << frame->rail;
     return true;
 }
 

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "base/in_line.hpp"
 #include "messaging/bulk_out.hpp"
 #include "messaging/lasting_regions.hpp"
 #include "messaging/operation.hpp"
@@ -33,10 +34,11 @@ public:
     Sender(Options options, Operations& operations, rails::RailManager& rails, BulkOut& bulk,
            const LastingRegions& lasting);
 
-    /// Sends a message of so many bytes now, if it goes eagerly and nothing is in its way: then it is over, with that status.
-    [[nodiscard]] bool send_now(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
-                                std::size_t bytes, base::Nanoseconds now, Status& status);
-    /// Sends now or as soon as it can; the operation's peer and tag are set. `unaccompanied`: the rails are flushed next.
+    /// Sends a message now, if it goes eagerly and nothing is in its way (eager.hpp): then it is over, and `sent` says over
+    /// which rails, as bits. `unaccompanied`: the rails are flushed next.
+    [[nodiscard]] inline bool send_now(std::uint32_t peer, Tag tag, ConstBuffer data, base::Nanoseconds now,
+                                       bool unaccompanied, std::uint64_t& sent);
+    /// Sends now or as soon as it can; the operation's peer and tag are set.
     void start(Operation& operation, base::Nanoseconds now, bool unaccompanied);
     /// Tries again what waits for this peer.
     void resume(std::uint32_t peer, base::Nanoseconds now);
@@ -57,10 +59,17 @@ private:
         return new_flow(peer);
     }
     [[nodiscard]] Flow& new_flow(std::uint32_t peer);
-    [[nodiscard]] bool try_send(Operation& operation, Flow& flow, base::Nanoseconds now, bool unaccompanied);
-    [[nodiscard]] inline bool try_eager(std::uint32_t peer, Tag tag, std::span<const transports::Segment> pieces,
-                                        std::size_t bytes, Flow& flow, base::Nanoseconds now, bool unaccompanied,
-                                        Status& status);
+    [[nodiscard]] bool try_send(Operation& operation, Flow& flow, rails::Conversation& talk, base::Nanoseconds now,
+                                bool unaccompanied);
+    struct Eager {
+        std::uint32_t peer;
+        Tag tag;
+        std::size_t bytes;
+        bool unaccompanied;
+    };
+    template <typename Fill>
+    [[nodiscard]] RAILMUX_IN_LINE bool try_eager(const Eager& message, Flow& flow, rails::Conversation& talk,
+                                                 base::Nanoseconds now, std::uint64_t& sent, Fill fill);
     void send_rts(Operation& operation, base::Nanoseconds now);
     [[nodiscard]] bool offers_gets(const Operation& operation) const;
     void bulk_sent(std::uint64_t operation, ErrorCode code, std::uint64_t rails) override;

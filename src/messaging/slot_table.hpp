@@ -19,16 +19,16 @@ template <typename T>
 class SlotTable {
 public:
     [[nodiscard]] T& take() {
-        if (free_.empty()) grow();
-        T& slot = at(free_.back());
-        free_.pop_back();
+        if (free_count_ == 0) [[unlikely]]
+            grow();
+        T& slot = at(free_[--free_count_]);
         slot.used = true;
         return slot;
     }
     void give(T& slot) noexcept {
         slot.used = false;
         ++slot.generation;  // handles still out there name nothing any more
-        free_.push_back(slot.index);
+        free_[free_count_++] = slot.index;
     }
     [[nodiscard]] T& at(std::uint32_t index) noexcept { return slots_[index]; }
 
@@ -47,15 +47,16 @@ public:
     }
 
 private:
-    void grow() {
+    [[gnu::noinline]] void grow() {
         const auto index = static_cast<std::uint32_t>(slots_.size());
         slots_.add().index = index;
-        if (free_.capacity() < slots_.size()) free_.reserve(2 * slots_.size());  // so that give never allocates
-        free_.push_back(index);
+        if (free_.size() < slots_.size()) free_.resize(2 * slots_.size());  // so that give never allocates
+        free_[free_count_++] = index;
     }
 
     base::StableVector<T> slots_;
-    std::vector<std::uint32_t> free_;
+    std::vector<std::uint32_t> free_;  // room for all of them
+    std::size_t free_count_ = 0;       // the first so many are
 };
 
 template <typename T>

@@ -107,12 +107,17 @@ void Engine::set_progress(ProgressMode mode) {
     progress_.set_mode(mode);
 }
 
-Status Engine::take(Request& request) {
-    Operation& operation = operations_.at(request.slot_);
-    const auto status = operation.status;
-    operations_.free(operation);
-    request.engine_ = nullptr;
-    return status;
+/// A thread that waits lets others in, for which the lock must have been taken once only. What is over needs no look at the
+/// rails, which is why sends ask for one now and then (bytes_per_look): so a program moves on that waits for nothing else.
+RAILMUX_IN_LINE Status Engine::wait_locked(Request& request) {
+    const Operation& operation = operation_of(request);
+    if (deferred_) {  // whoever waits has no more to add to the burst
+        rails_.post_lined_up(now_);
+        posted();
+    }
+    if (operation.state != OperationState::over || unlooked_bytes_ >= bytes_per_look) [[unlikely]]
+        look_for(operation);
+    return take(request);
 }
 
 Status Engine::wait(Request& request) {
@@ -120,16 +125,18 @@ Status Engine::wait(Request& request) {
     return wait_locked(request);
 }
 
-/// A thread that waits lets others in, for which the lock must have been taken once only.
-Status Engine::wait_locked(Request& request) {
-    const Operation& operation = operation_of(request);
-    flush_deferred();  // whoever waits has no more to add to the burst
-    if (operation.state != OperationState::over) {
-        progress_until([&] { return operation.state == OperationState::over; }, forever);
-    } else if (unlooked_bytes_ >= bytes_per_look) {
+void Engine::send_and_wait(Peer to, Tag tag, ConstBuffer data) {
+    auto request = isend(to, tag, data);
+    throw_if_failed(wait_locked(request), "send to");
+}
+
+/// Until it is over, or once.
+void Engine::look_for(const Operation& operation) {
+    if (operation.state == OperationState::over) {
         pass(now());
+    } else {
+        progress_until([&] { return operation.state == OperationState::over; }, forever);
     }
-    return take(request);
 }
 
 std::optional<Status> Engine::test(Request& request) {

@@ -23,6 +23,7 @@
 #include <railmux/progress.hpp>
 
 #include "base/clock.hpp"
+#include "base/in_line.hpp"
 #include "progress/sleeper.hpp"
 #include "progress/spin.hpp"
 #include "progress/turns.hpp"
@@ -73,10 +74,10 @@ public:
     /// A thread's stay inside. Recursive.
     class Lock {
     public:
-        explicit Lock(Progress& progress) : progress_(progress) {
+        RAILMUX_IN_LINE explicit Lock(Progress& progress) : progress_(progress) {
             if (progress_.flags_.load(std::memory_order_relaxed) != 0) progress_.enter();
         }
-        ~Lock() {
+        RAILMUX_IN_LINE ~Lock() {
             if (progress_.flags_.load(std::memory_order_relaxed) != 0) progress_.leave();
         }
         Lock(const Lock&) = delete;

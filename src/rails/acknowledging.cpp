@@ -23,18 +23,31 @@ void RailManager::run_acks(base::Nanoseconds now) {
     });
 }
 
-/// What has arrived. Nobody acknowledges it, and it may be lost or come twice.
-Frame* RailManager::ack_frame(const Conversation& talk) {
+/// What has arrived. Nobody acknowledges it, and it may be lost or come twice. `timed` has just come, and was to be timed.
+Frame* RailManager::ack_frame(const Conversation& talk, std::optional<std::uint32_t> timed, base::Nanoseconds now) {
     std::array<std::byte, Session::max_sack_bytes> sack;
     const auto sack_bytes = talk.session.write_sack(sack);
-    Frame* frame = pool_.take(FrameHeader::size + sack_bytes);
+    const auto time_bytes = timed ? sizeof(std::uint64_t) : 0;
+    Frame* frame = pool_.take(FrameHeader::size + time_bytes + sack_bytes);
     frame->type = FrameType::ack;
-    frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + sack_bytes);
+    frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + time_bytes + sack_bytes);
     frame->acked = true;  // it is released when it is done
     // A selective acknowledgement counts from the number in its header, so that number may not be stamped anew.
-    write_header(frame->data(), {.type = FrameType::ack, .aux = talk.session.ack()});
-    std::copy_n(sack.begin(), sack_bytes, frame->data() + FrameHeader::size);
+    FrameHeader header{.type = FrameType::ack, .aux = talk.session.ack()};
+    auto* body = frame->data() + FrameHeader::size;
+    if (timed) {
+        header.flags = frame->flags = frame_flag::timed;
+        header.seq = *timed;
+        base::store(body, static_cast<std::uint64_t>(now));
+    }
+    write_header(frame->data(), header);
+    std::copy_n(sack.begin(), sack_bytes, body + time_bytes);
     return frame;
+}
+
+/// Tells when frame `seq` came: now, over this link.
+void RailManager::tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now) {
+    if (!link.asks_too_much()) enqueue(link, ack_frame(talk, seq, now), now);
 }
 
 /// Of the links of a peer that has any, the one with least to send.
@@ -78,6 +91,22 @@ bool RailManager::take_heard() {
     return true;
 }
 
+void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
+                         base::Nanoseconds now) {
+    const Link::Timed* timed = nullptr;
+    if ((header.flags & frame_flag::timed) != 0) {
+        if (body.size() < sizeof(std::uint64_t)) return break_off(link, "it sent a malformed acknowledgement", now);
+        timed = ledger_.timed(link, header, base::load<std::uint64_t>(body.data()), now);
+        body = body.subspan(sizeof(std::uint64_t));
+    }
+    if (talk.session.hear(header.ack) == Session::Hearing::news) ledger_.heard(link, talk, header, now);
+    const bool credit = take_credit(talk, header);
+    if (!take_acks(link, header, body, credit, now)) {
+        return break_off(link, "it acknowledged what was never sent", now);
+    }
+    if (timed != nullptr) ledger_.learn_from_timed(link, *timed, now);
+}
+
 bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack, bool credit,
                             base::Nanoseconds now) {
     const auto peer = link.peer;
@@ -85,22 +114,23 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (sack.size() > Session::max_sack_bytes) return false;
     talk.behind_there = (header.flags & frame_flag::behind) != 0;
     bool moved = credit;
-    const auto release = [&](Frame& frame) {
-        moved = true;
-        ledger_.acknowledged(frame, link, header, now);
-        frame.acked = true;
-        release_if_free(peer, frame);
-    };
-    const auto record = [&](Frame& frame) {
-        if (frame.link != no_link) tracer_->acknowledged(link, header, frame, talk, now);
-        release(frame);
-    };
-    const auto take = [&](const auto& each) {
+    const auto take = [&](const auto& note) {
+        Ledger::Taking taking(ledger_, link, header, now);
+        const auto each = [&](Frame& frame) {
+            moved = true;
+            note(frame);
+            taking(frame);
+            frame.acked = true;
+            release_if_free(peer, frame);
+        };
         if (!talk.session.acknowledged(header.ack, {}, each)) return false;
         // The bits of an acknowledgement count from the number it was made with, which may be older than the one stamped on.
         return sack.empty() || talk.session.acknowledged(header.aux, sack, each);
     };
-    if (!(tracer_ == nullptr ? take(release) : take(record))) return false;
+    const auto record = [&](const Frame& frame) {
+        if (frame.link != no_link) tracer_->acknowledged(link, header, frame, talk, now);
+    };
+    if (!(tracer_ == nullptr ? take([](const Frame&) {}) : take(record))) return false;
     if (!moved) return true;
     if (!talk.groups.empty()) review_groups(talk, now);
     if (!talk.waiting.empty()) enter_waiting(peer, talk, now);

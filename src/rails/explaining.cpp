@@ -19,7 +19,7 @@ Explanation RailManager::explain(std::uint32_t peer, std::uint64_t bytes, bool d
     Explanation told{.peer = Peer::from_index(peer), .policy = std::string(policy_.name()), .wire_bytes = bytes};
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         // What this peer's own large messages still bring goes before it, too.
-        if (divisible) candidates[i].claimed = claims_[candidates[i].rail];
+        if (divisible) candidates[i].claimed = plan_.claimed(candidates[i].rail);
         names.push_back(rails_[candidates[i].rail].traits().name);
     }
     const auto verdict = sched::judge(policy_, candidates, bytes, now, divisible);

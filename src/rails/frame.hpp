@@ -53,11 +53,6 @@ enum class FrameType : std::uint8_t {
     results = 38,
 };
 
-/// Frames without a number that the other side has asked for: nothing but their queue bounds how many wait.
-[[nodiscard]] constexpr bool is_answer(FrameType type) noexcept {
-    return type == FrameType::probe_reply || type == FrameType::probe_memory || type == FrameType::settled;
-}
-
 /// Whether there is such a type: what comes from others may be anything.
 [[nodiscard]] constexpr bool is_frame_type(FrameType type) noexcept {
     constexpr auto some = [](FrameType first, FrameType last) {
@@ -75,10 +70,17 @@ inline constexpr std::uint8_t ordered = 1;  // delivered in `order`
 inline constexpr std::uint8_t ack_now = 2;  // the sender waits for this acknowledgement
 inline constexpr std::uint8_t denied = 4;   // fin: its put was not allowed, and is not there
 inline constexpr std::uint8_t behind = 8;   // whoever sends it has not kept up with what comes in lately. Stamped
-inline constexpr std::uint8_t all = ordered | ack_now | denied | behind;
+inline constexpr std::uint8_t timed = 16;   // asks when it comes, at once and over the same link; an ack: says it
+inline constexpr std::uint8_t all = ordered | ack_now | denied | behind | timed;
 }  // namespace frame_flag
 
-inline constexpr base::Nanoseconds held_unit = 128;
+/// Frames without a number that the other side has asked for: nothing but their queue bounds how many wait.
+[[nodiscard]] constexpr bool is_answer(FrameType type, std::uint8_t flags) noexcept {
+    return type == FrameType::probe_reply || type == FrameType::probe_memory || type == FrameType::settled ||
+           (type == FrameType::ack && (flags & frame_flag::timed) != 0);
+}
+
+inline constexpr std::uint64_t held_unit = 128;
 inline constexpr base::Nanoseconds held_longest = held_unit * 0xffff;
 
 struct FrameHeader {
@@ -103,7 +105,7 @@ struct FrameHeader {
     header.type = static_cast<FrameType>(at[0]);
     header.flags = static_cast<std::uint8_t>(at[1]);
     if (!is_frame_type(header.type) || (header.flags & ~frame_flag::all) != 0) return std::nullopt;
-    header.held = base::load<std::uint16_t>(at + 2) * held_unit;
+    header.held = static_cast<base::Nanoseconds>(base::load<std::uint16_t>(at + 2) * held_unit);
     header.seq = base::load<std::uint32_t>(at + 4);
     header.ack = base::load<std::uint32_t>(at + 8);
     header.consumed = base::load<std::uint32_t>(at + 12);
@@ -125,9 +127,11 @@ inline void write_header(std::byte* to, const FrameHeader& header) noexcept {
 
 /// The fields that are known only when a frame goes out.
 struct Stamp {
+    Stamp() noexcept = default;
     Stamp(std::uint32_t ack_, std::uint32_t consumed_, base::Nanoseconds held_, bool behind_) noexcept
         : behind(behind_ ? std::byte{frame_flag::behind} : std::byte{0}),
-          held(static_cast<std::uint16_t>(std::clamp<base::Nanoseconds>(held_, 0, held_longest) / held_unit)),
+          held(static_cast<std::uint16_t>(
+              static_cast<std::uint64_t>(std::clamp<base::Nanoseconds>(held_, 0, held_longest)) / held_unit)),
           ack(ack_),
           consumed(consumed_) {}
     void put_on(std::byte* frame) const noexcept {
@@ -137,14 +141,24 @@ struct Stamp {
         base::store(frame + 12, consumed);
     }
 
-    std::byte behind;
-    std::uint16_t held;
-    std::uint32_t ack;
-    std::uint32_t consumed;
+    std::byte behind{0};
+    std::uint16_t held = 0;
+    std::uint32_t ack = 0;
+    std::uint32_t consumed = 0;
 };
+
+/// Both at once, for a frame that is about to go out: a word at a time.
+inline void write_header(std::byte* to, const FrameHeader& header, const Stamp& stamp) noexcept {
+    const auto flags = static_cast<std::uint8_t>(header.flags | static_cast<std::uint8_t>(stamp.behind));
+    base::store(to, static_cast<std::uint64_t>(header.type) | std::uint64_t{flags} << 8 |
+                        std::uint64_t{stamp.held} << 16 | std::uint64_t{header.seq} << 32);
+    base::store(to + 8, stamp.ack | std::uint64_t{stamp.consumed} << 32);
+    base::store(to + 16, header.order | std::uint64_t{header.aux} << 32);
+}
 
 /// For a frame whose flags change after it has been numbered.
 inline void stamp_flags(std::byte* to, std::uint8_t flags) noexcept { to[1] = static_cast<std::byte>(flags); }
+inline void add_flag(std::byte* to, std::uint8_t flag) noexcept { to[1] |= std::byte{flag}; }
 
 /// Where bulk of one message may be put, or got from: the peer's region, by the peer's rail.
 struct BulkTarget {
@@ -171,36 +185,37 @@ inline constexpr std::uint32_t no_link = ~std::uint32_t{0};
 
 struct Frame;
 
-/// What a frame begins with, and what is cleared before it is used anew: all that most frames have.
+/// What a frame begins with, and what is cleared before it is used anew: all that most frames have. In an order without gaps.
 struct FrameState {
     Frame* next = nullptr;  // in an outbox, a free list or a waiting list: one at a time
     FrameType type{};       // set by whoever makes the frame, with flags and aux
     std::uint8_t flags = 0;
+    std::uint8_t rail = 0;    // of the link that it went to
+    std::uint8_t posted = 0;  // of its works (put if any, then send) how many the rail has taken this time
+    std::uint8_t undone = 0;  // taken works that have not been `done`
+    bool queued = false;      // in an outbox
+    bool acked = false;
+    bool abandoned = false;  // ... but only because its session ended: it may or may not have arrived
+
+    // Bulk in front of the frame: its pieces are put, then the frame is sent on the same link.
+    std::uint8_t piece_count = 0;  // 0: no put
+    bool gets = false;             // its pieces are got, not put, and that is all: it is never sent, and has no number
+    bool denied = false;           // its put is not allowed: what follows goes without
+    bool summed = false;           // put_sum is that of what is being put
+
+    bool charged = false;         // it counts as being on its link
+    bool alone = false;           // nothing was on its link when it was handed over, nor of others on its rail
+    bool unaccompanied = false;   // the flush comes before other frames do
+    bool again = false;           // the link that it went to first died
+    bool parked = false;          // waits until it is settled what has come over the link that it went to
+    std::uint32_t predicted = 0;  // its delivery after `sent`, in ns, at most 4 s; 0: it is not one of those compared
     std::uint32_t aux = 0;
     std::uint32_t bytes = 0;  // header and payload
     std::uint32_t seq = 0;
     std::uint32_t link = no_link;  // slot in the link table of the link it went to
     std::uint32_t payload = 0;     // application bytes it stands for, puts included up to 4 GiB - 1
-    std::uint8_t posted = 0;       // of its works (put if any, then send) how many the rail has taken this time
-    std::uint8_t undone = 0;       // taken works that have not been `done`
-    bool queued = false;           // in an outbox
-    bool acked = false;
-    bool abandoned = false;       // ... but only because its session ended: it may or may not have arrived
-    base::Nanoseconds sent = 0;   // when it was handed to a link, last
-    bool charged = false;         // it counts as being on its link
-    bool alone = false;           // nothing was on its link when it was handed over, nor of others on its rail
-    bool unaccompanied = false;   // the flush comes before other frames do
-    bool again = false;           // the link that it went to first died
-    bool denied = false;          // its put is not allowed: what follows goes without
-    std::uint8_t rail = 0;        // of the link that it went to
-    bool summed = false;          // put_sum is that of what is being put
-    bool parked = false;          // waits until it is settled what has come over the link that it went to
-    std::uint32_t predicted = 0;  // its delivery after `sent`, in ns, at most 4 s; 0: it is not one of those compared
-    std::uint64_t token = 0;      // the owner's; not 0: the owner is told when the frame is released
-
-    // Bulk in front of the frame: its pieces are put, then the frame is sent on the same link.
-    std::uint8_t piece_count = 0;  // 0: no put
-    bool gets = false;             // its pieces are got, not put, and that is all: it is never sent, and has no number
+    std::uint64_t token = 0;       // the owner's; not 0: the owner is told when the frame is released
+    base::Nanoseconds sent = 0;    // when it was handed to a link, last
 };
 
 /// A frame in memory. Allocated with `capacity` bytes behind it for header and payload, and room for checksums.

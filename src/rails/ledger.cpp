@@ -19,38 +19,29 @@ std::uint32_t narrowed_ns(sched::Ticks ticks) noexcept {
 }  // namespace
 
 Ledger::Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkTable& links, const Looks& looks)
-    : policy_(policy), peers_(peers), links_(links), looks_(looks), paces_(rails), node_(rails) {
-    late_.reserve(2 * most_late);
-}
+    : policy_(policy), peers_(peers), links_(links), looks_(looks), paces_(rails), node_(rails) {}
 
 // --- Handing over ----------------------------------------------------------------------------------------------------
 
 void Ledger::charge(Link& link, Frame& frame, base::Nanoseconds now) {
-    Frame* const one = &frame;
     frame.alone = link.unacked_bytes == 0 && ours(link.rail);
-    charge_row(link, {&one, 1}, now, now);
+    frame.charged = true;
+    charge_row(link, {.first = frame, .bytes = frame.wire_bytes(), .begun = now, .ended = now});
 }
 
-/// The same of frames that went to the link in a row. All but the first count as given to it with the last; one that is noted
-/// goes by itself.
-void Ledger::charge_row(Link& link, std::span<Frame* const> frames, base::Nanoseconds begun, base::Nanoseconds now) {
-    Frame& first = *frames.front();
+/// All but the first count as given to the link with the last; one that is noted goes by itself.
+void Ledger::charge_row(Link& link, const Row& row) {
     const bool alone = ours(link.rail);
-    std::uint64_t bytes = 0;
-    for (Frame* frame : frames) {
-        frame->charged = true;
-        bytes += frame->wire_bytes();
-    }
+    const auto first_bytes = row.first.wire_bytes();
     auto& pace = paces_[link.rail];
-    pace.sent(first.wire_bytes(), begun, alone);
-    if (frames.size() > 1) pace.sent(bytes - first.wire_bytes(), now, alone);
-    node_.sent(link.rail, bytes, now);
-    link.unacked_bytes += bytes;
+    pace.sent(first_bytes, row.begun, alone);
+    if (row.count > 1) pace.sent(row.bytes - first_bytes, row.ended, alone);
+    node_.sent(link.rail, row.bytes, row.ended);
+    link.unacked_bytes += row.bytes;
     if (link.state != LinkState::live) return;  // it goes elsewhere soon
-    if (noted(first)) [[unlikely]]
-        return charge_noted(link, first, now);
-    const auto count = static_cast<std::uint32_t>(frames.size());
-    policy_.charge(peers_[link.peer].talk->candidates[link.place], bytes, count, now);
+    if (noted(row.first)) [[unlikely]]
+        return charge_noted(link, row.first, row.ended);
+    policy_.charge(peers_[link.peer].talk->candidates[link.place], row.bytes, row.count, row.ended);
 }
 
 /// Also notes what is expected, for the report and the trace: before the policy is told.
@@ -63,26 +54,43 @@ void Ledger::charge_noted(const Link& link, Frame& frame, base::Nanoseconds now)
     policy_.charge(candidate, bytes, now);
 }
 
-/// Link by link: what is known of a rail is looked at once for all that was given to it in a row.
+/// Link by link: what is known of a rail is looked at once for all that was given to it in a row; and of what it costs nothing
+/// is learnt between two rows.
 void Ledger::charge_late() {
-    for (std::size_t begin = 0, end = 0; begin < late_.size(); begin = end) {
-        const Frame& first = *late_[begin];
-        Link& link = links_.at(first.link);
-        if (link.state == LinkState::live) refresh(*peers_[link.peer].talk, first.sent);
-        end = begin + 1;
-        const bool alone = noted(first);
-        while (!alone && end < late_.size() && late_[end]->link == first.link && !noted(*late_[end])) ++end;
-        charge_row(link, std::span(late_).subspan(begin, end - begin), first.sent, late_[end - 1]->sent);
+    const auto late = std::span(late_).first(late_count_);
+    late_count_ = 0;
+    const Conversation* fresh = nullptr;
+    for (std::size_t next = 0; next < late.size();) {
+        Row row{.first = *late[next], .begun = late[next]->sent, .ended = late[next]->sent};
+        row.first.charged = true;
+        row.bytes = row.first.wire_bytes();
+        const auto slot = row.first.link;
+        const bool alone = noted(row.first);
+        for (++next; !alone && next < late.size() && late[next]->link == slot && !noted(*late[next]); ++next) {
+            late[next]->charged = true;
+            row.bytes += late[next]->wire_bytes();
+            row.ended = late[next]->sent;
+            ++row.count;
+        }
+        Link& link = links_.at(slot);
+        if (link.state == LinkState::live) {
+            auto& talk = *peers_[link.peer].talk;
+            if (&talk != std::exchange(fresh, &talk) || tracer_ != nullptr) refresh(talk, row.begun);
+            sched::look_at_backlog(talk.candidates[link.place], paces_[link.rail], node_, looks_.looked);
+        }
+        charge_row(link, row);
     }
-    late_.clear();
 }
 
-/// The first that is put off, and after it those that are noted.
-void Ledger::follow(const Link& link, Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept {
-    talk.followed = {.link = link.slot,
-                     .seq = frame.seq,
-                     .alone = talk.session.heard() == frame.seq && frame.wire_bytes() <= small_bytes && ours(link.rail),
-                     .sent = now};
+/// The first that is put off, and after it those that are noted. In a long burst without a flush what they cost is reckoned at
+/// once.
+bool Ledger::follow(const Link& link, Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept {
+    if (late_count_ == 1 || noted(frame)) {
+        const bool alone = talk.session.heard() == frame.seq && frame.wire_bytes() <= small_bytes && ours(link.rail);
+        talk.followed = {.link = link.slot, .seq = frame.seq, .alone = alone, .sent = now};
+    }
+    if (late_count_ == late_.size()) charge_late();
+    return late_count_ < most_late && tracer_ == nullptr;
 }
 
 void Ledger::answered(Link& link, Conversation::Followed& followed, const FrameHeader& header,
@@ -103,14 +111,82 @@ void Ledger::uncharge(Frame& frame, base::Nanoseconds now) noexcept {
     node_.left(link.rail, paces_[link.rail].backlog(), now);
 }
 
+// --- Timing ----------------------------------------------------------------------------------------------------------
+
+void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) noexcept {
+    const auto ahead = paces_[link.rail].backlog() + frame.wire_bytes();
+    const auto rests = [&](const Link::Timed& timed, base::Nanoseconds spacing) {
+        return now - timed.sent < (timed.awaited ? time_out : spacing);
+    };
+    const bool grown = ahead >= large_bytes && ahead > 2 * link.timed.ahead;
+    const bool due = grown || !rests(link.timed, link.late ? late_time_spacing : time_spacing);
+    if (!due && (!last || rests(link.timed_end, 0))) return;
+    auto& timed = due ? link.timed : link.timed_end;
+    timed = {.seq = frame.seq,
+             .awaited = true,
+             .ours = ours(link.rail),
+             .alone = ahead == frame.bytes && frame.bytes > small_bytes,  // bulk shows rates
+             .ahead = ahead,
+             .sent = now};
+    frame.flags |= frame_flag::timed;
+    add_flag(frame.data(), frame_flag::timed);
+}
+
+const Link::Timed* Ledger::timed(Link& link, const FrameHeader& header, std::uint64_t there,
+                                 base::Nanoseconds now) noexcept {
+    auto* timed = &link.timed;
+    if (!timed->awaited || timed->seq != header.seq) timed = &link.timed_end;
+    if (!timed->awaited || timed->seq != header.seq) return nullptr;  // another one has been asked for since
+    timed->awaited = false;
+    auto& talk = *peers_[link.peer].talk;
+    const auto& cost = talk.candidates[link.place].cost;
+    talk.clock.answered(timed->sent, there, now, sched::times(timed->ahead, cost.slope) / sched::ticks_per_ns);
+    timed->arrived = talk.clock.here(there, timed->sent, now);
+    const bool known = timed->ours && ours(link.rail) && (header.flags & frame_flag::behind) == 0;  // who is late
+    return known ? timed : nullptr;
+}
+
+void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanoseconds now) noexcept {
+    const auto& talk = *peers_[link.peer].talk;
+    const auto& cost = talk.candidates[link.place].cost;
+    const auto way = std::max(latency(link, now) / sched::ticks_per_ns, talk.clock.least_way(now));
+    const auto service = std::max<base::Nanoseconds>(timed.arrived - timed.sent - way, 0);
+    const auto took = sched::to_ticks(timed.arrived - timed.sent);
+    const auto predicted = way * sched::ticks_per_ns + sched::times(timed.ahead, cost.slope);
+    link.late = took > predicted + predicted / 2;
+    if (timed.alone) link.lag.arrived(took, predicted, busy_.time());
+    if (timed.ahead < large_bytes) return;
+    paces_[link.rail].lone(timed.ahead, service, cost.per_byte, now, busy_.time());
+}
+
 // --- Acknowledgements ------------------------------------------------------------------------------------------------
+
+/// The first of a row, which is taken off already.
+void Ledger::Taking::begin_row(std::uint32_t link) noexcept {
+    link_ = link;
+    left_ = ledger_.paces_[ledger_.links_.at(link).rail].backlog();
+}
+
+void Ledger::Taking::end_row() noexcept {
+    if (count_ > 0) {
+        Link& link = ledger_.links_.at(link_);
+        assert(link.unacked_bytes >= bytes_);
+        link.unacked_bytes -= bytes_;
+        ledger_.paces_[link.rail].delivered(bytes_, std::exchange(count_, 0));
+        ledger_.released_ |= std::uint64_t{1} << link.rail;
+    }
+    link_ = no_link;
+    bytes_ = 0;
+}
 
 void Ledger::acknowledged(Frame& frame, const Link& by, const FrameHeader& header, base::Nanoseconds now) {
     released_ |= std::uint64_t{1} << frame.rail;
     if (std::exchange(frame.charged, false)) {
         learn_from(by, header, frame, now);
     } else if (frame.link != no_link) {
-        std::erase(late_, &frame);  // acknowledged before it can have arrived: the other side makes that up
+        // Acknowledged before it can have arrived: the other side makes that up.
+        const auto left = std::remove(late_.begin(), late_.begin() + static_cast<std::ptrdiff_t>(late_count_), &frame);
+        late_count_ = static_cast<std::size_t>(left - late_.begin());
     }
     if (frame.predicted != 0) [[unlikely]]
         compare(by, header, frame, now);
@@ -137,33 +213,14 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
         const auto& candidate = peers_[link.peer].talk->candidates[link.place];
         policy_.left(candidate, pace.backlog(), now - header.held - 2 * candidate.cost.latency / sched::ticks_per_ns);
     }
+    // With other links it may be the answer that was late, or what another one held up: then timed() tells.
+    if (peers_[link.peer].talk->links.size() > 1) return;
+    const auto& train = pace.train();
+    if (pace.backlog() > 0 || train.bytes < large_bytes) return;
+    if ((header.flags & frame_flag::behind) != 0) return;                       // it is the peer that is late
     const std::uint32_t with = header.type == FrameType::ack ? 0 : header.aux;  // bytes that came back together with it
-    const bool light = with <= small_bytes;
-    // Bulk shows rates, and what is late of it is late by far more than a message would be.
-    if (frame.alone && newest && !small && frame.piece_count == 0 && (light || frame.link == by.slot) &&
-        (header.flags & frame_flag::behind) == 0)
-        note_lag(link, by, with, frame, now - header.held);
-    const auto passage = pace.take_passage();
-    const auto* train = pace.backlog() == 0 ? &pace.train() : passage ? &*passage : nullptr;
-    if (train == nullptr || train->bytes < large_bytes) return;
-    if ((header.flags & frame_flag::behind) != 0) return;  // it is the peer that is late
-    if (!light && frame.link != by.slot) return;           // the other rail may be the late one
-    learn_from_train(link, *train, light ? 0 : with, now, newest ? std::optional(header.held) : std::nullopt);
-}
-
-/// `frame`, before which nothing was on its link, is acknowledged together with so many bytes that came back; it would have
-/// been at `now`, had the peer not held the acknowledgement.
-void Ledger::note_lag(Link& link, const Link& by, std::uint32_t with, const Frame& frame,
-                      base::Nanoseconds now) noexcept {
-    const auto& train = paces_[link.rail].train();
-    const bool lone = train.undisturbed && train.begin == frame.sent && train.bytes == frame.wire_bytes();
-    if (!lone) return;
-    const auto& talk = *peers_[link.peer].talk;
-    const auto way_back = latency(by, now) + sched::times(with, talk.candidates[by.place].cost.slope);
-    const auto took = sched::to_ticks(now - frame.sent) - way_back;
-    const auto predicted =
-        latency(link, now) + sched::times(frame.wire_bytes(), talk.candidates[link.place].cost.slope);
-    link.lag.arrived(took, predicted, busy_.time());
+    learn_from_train(link, train, with > small_bytes ? with : 0, now,
+                     newest ? std::optional(header.held) : std::nullopt);
 }
 
 /// As measured by traffic, or by the model.
@@ -196,13 +253,16 @@ void Ledger::compare(const Link& by, const FrameHeader& header, const Frame& fra
     auto& known = peers_[by.peer];
     const auto& followed = known.talk->followed;
     auto held = header.held;
-    if (followed.answered > 0 && followed.seq == frame.seq) {  // it was heard before
+    auto way_back = known.talk->candidates[by.place].cost.latency / sched::ticks_per_ns;
+    if (const auto arrived = by.arrival_of(frame.seq); arrived > 0) {
+        held = now - arrived;
+        way_back = 0;
+    } else if (followed.answered > 0 && followed.seq == frame.seq) {  // it was heard before
         now = followed.answered;
         held = followed.held;
     } else if (frame.seq + 1 != header.ack || held >= held_longest) {
         return;
     }
-    const auto way_back = known.talk->candidates[by.place].cost.latency / sched::ticks_per_ns;
     const auto real = std::max<base::Nanoseconds>(now - frame.sent - held - way_back, 0);
     const base::Nanoseconds predicted = frame.predicted;
     auto& traffic = known.traffic[frame.rail];

@@ -12,6 +12,7 @@
 // released.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -20,6 +21,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/in_line.hpp"
 #include "rails/frame.hpp"
 #include "rails/link.hpp"
 #include "rails/peer.hpp"
@@ -55,14 +57,14 @@ public:
 
     /// Notes what is handed to a link and will be acknowledged.
     void charge(Link& link, Frame& frame, base::Nanoseconds now);
-    /// The same, later: it was no choice. False: now is not too early for all that was put off.
-    [[nodiscard]] bool put_off(const Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now) {
-        const bool first = late_.empty();
-        late_.push_back(&frame);
-        if (first || noted(frame)) follow(link, talk, frame, now);
-        return late_.size() < most_late && tracer_ == nullptr;
+    /// The same, later: it was no choice. True: follow() is to be called.
+    [[nodiscard]] RAILMUX_IN_LINE bool put_off(Frame& frame) noexcept {
+        late_[late_count_++] = &frame;
+        return late_count_ == 1 || late_count_ >= most_late || noted(frame);
     }
-    [[nodiscard]] bool any_late() const noexcept { return !late_.empty(); }
+    /// Of frames put off some are followed, until they are answered. False: now is not too early for all that was put off.
+    [[nodiscard]] bool follow(const Link& link, Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
+    [[nodiscard]] bool any_late() const noexcept { return late_count_ > 0; }
     void charge_late();
     /// What was handed to a link will not be acknowledged over it.
     void uncharge(Frame& frame, base::Nanoseconds now) noexcept;
@@ -75,8 +77,53 @@ public:
         auto& followed = talk.followed;
         if (header.ack == followed.seq + 1 && followed.link == link.slot) answered(link, followed, header, now);
     }
-    /// `frame` is acknowledged.
-    void acknowledged(Frame& frame, const Link& by, const FrameHeader& header, base::Nanoseconds now);
+    /// Asks the peer when this frame comes, which is about to be handed to the link, if that has not been asked for long, or
+    /// more than before is waiting there, or it is the `last` for a while. All that was put off is charged.
+    void time(Link& link, Frame& frame, base::Nanoseconds now, bool last = false) noexcept;
+    /// The answer, from the peer's clock: what it says of the rail it says whatever its own way took. With what is returned, if
+    /// it is anything, learn_from_timed is to be called, when all that it acknowledges has been.
+    [[nodiscard]] const Link::Timed* timed(Link& link, const FrameHeader& header, std::uint64_t there,
+                                           base::Nanoseconds now) noexcept;
+    void learn_from_timed(Link& link, const Link::Timed& timed, base::Nanoseconds now) noexcept;
+    /// What one acknowledgement takes off: frames in the order of their numbers. Of small ones in a row that went over the same
+    /// link only the last says anything: the others are counted, and taken off together.
+    class Taking {
+    public:
+        Taking(Ledger& ledger, const Link& by, const FrameHeader& header, base::Nanoseconds now) noexcept
+            : ledger_(ledger), by_(by), header_(header), now_(now) {}
+        Taking(const Taking&) = delete;
+        Taking& operator=(const Taking&) = delete;
+        ~Taking() { end_row(); }
+
+        /// `frame` is acknowledged.
+        RAILMUX_IN_LINE void operator()(Frame& frame) {
+            const auto bytes = frame.wire_bytes();
+            const bool quiet = frame.charged && frame.predicted == 0 && frame.token == 0 && bytes <= small_bytes &&
+                               frame.seq + 1 != header_.ack;
+            if (!quiet || frame.link != link_ || bytes_ + bytes >= left_) [[unlikely]] {
+                end_row();
+                ledger_.acknowledged(frame, by_, header_, now_);
+                if (quiet) begin_row(frame.link);
+                return;
+            }
+            frame.charged = false;
+            bytes_ += bytes;
+            ++count_;
+        }
+
+    private:
+        void begin_row(std::uint32_t link) noexcept;
+        void end_row() noexcept;
+
+        Ledger& ledger_;
+        const Link& by_;
+        const FrameHeader& header_;
+        base::Nanoseconds now_;
+        std::uint32_t link_ = no_link;
+        std::uint32_t count_ = 0;
+        std::uint64_t bytes_ = 0;
+        std::uint64_t left_ = 0;  // on the rail after the first of the row: the last of that shows something
+    };
     /// These were all that came in together; they may have been there for `unseen`.
     void settle(base::Nanoseconds now, base::Nanoseconds unseen) noexcept {
         if (released_ != 0) sched::settle(paces_, std::exchange(released_, 0), node_, busy_, now, unseen);
@@ -101,6 +148,11 @@ private:
     static constexpr std::size_t most_late = 16;
     // So much shows the rate of a rail that is slower than thought.
     static constexpr std::uint64_t large_bytes = 1024;
+    // A link is timed as often as that: an answer costs both sides some microseconds.
+    static constexpr base::Nanoseconds time_spacing = base::millisecond;
+    static constexpr base::Nanoseconds late_time_spacing = 250 * base::microsecond;
+    // After so long without an answer another frame is timed: the answer may be lost, or refused (tell_time).
+    static constexpr base::Nanoseconds time_out = 100 * base::millisecond;
     // A peer that is not busy elsewhere acknowledges within that.
     static constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
     // Of so many frames one is noted to compare prediction and delivery: enough to judge by, and next to nothing a frame.
@@ -110,13 +162,20 @@ private:
     [[nodiscard]] bool noted(const Frame& frame) const noexcept { return (frame.seq & noted_mask_) == 0; }
     /// Nobody else has anything on the rail that would count.
     [[nodiscard]] bool ours(std::uint32_t rail) const noexcept { return node_.others(rail).backlog <= small_bytes; }
-    void follow(const Link& link, Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
+    void acknowledged(Frame& frame, const Link& by, const FrameHeader& header, base::Nanoseconds now);
     void answered(Link& link, Conversation::Followed& followed, const FrameHeader& header,
                   base::Nanoseconds now) noexcept;
-    void charge_row(Link& link, std::span<Frame* const> frames, base::Nanoseconds begun, base::Nanoseconds now);
+    /// Frames that went to a link in a row.
+    struct Row {
+        Frame& first;
+        std::uint32_t count = 1;
+        std::uint64_t bytes = 0;
+        base::Nanoseconds begun = 0;  // when the first was handed over,
+        base::Nanoseconds ended = 0;  // and the last
+    };
+    void charge_row(Link& link, const Row& row);
     void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
     void learn_from(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
-    void note_lag(Link& link, const Link& by, std::uint32_t with, const Frame& frame, base::Nanoseconds now) noexcept;
     [[nodiscard]] sched::Ticks latency(const Link& link, base::Nanoseconds now) const noexcept;
     void learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with, base::Nanoseconds now,
                           std::optional<base::Nanoseconds> held);
@@ -129,7 +188,8 @@ private:
     Tracer* tracer_ = nullptr;  // the rail manager's, if there is one
     // Frames with none of these bits in their number are noted before they are charged: all, where there is a tracer.
     std::uint32_t noted_mask_ = frames_per_prediction - 1;
-    std::vector<Frame*> late_;        // put off
+    std::array<Frame*, 4 * most_late> late_;  // put off, the first late_count_
+    std::size_t late_count_ = 0;
     std::vector<sched::Pace> paces_;  // by rail
     sched::NodeLoad node_;            // what others of this node have on them
     sched::BusyClock busy_;

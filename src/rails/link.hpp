@@ -71,6 +71,7 @@ struct Link {
     std::uint64_t queued_bytes = 0;    // in the outbox, or taken and not done
     std::uint64_t queued_answers = 0;  // ... of them answers (is_answer), without what they put
     std::uint32_t quiet_max = 0;       // of its rail: frames up to that are over when it has taken them
+    std::uint32_t at_once_max = 0;     // ... and up to that they need nothing more: none where frames are sealed
     bool chains = false;               // of its rail, too: several at once cost less
     std::uint32_t bulk = 0;            // frames with a put among those
     std::uint32_t gets = 0;            // in the outbox, or taken and not done
@@ -95,8 +96,24 @@ struct Link {
 
     sched::Echo echo;
     sched::Lag lag;
-    base::Nanoseconds answered = 0;  // when something that came over it was last acknowledged over it, and by itself
-    base::Nanoseconds said_at = 0;   // when the process at the other end last said something over it
+
+    /// A frame of which the peer has been asked to say when it came.
+    struct Timed {
+        std::uint32_t seq = 0;
+        bool awaited = false;
+        bool ours = false;        // nobody else had anything on the rail,
+        bool alone = false;       // nor had we, and it is a message of more than a few bytes
+        std::uint64_t ahead = 0;  // what was on the rail then, the frame included
+        base::Nanoseconds sent = 0;
+        base::Nanoseconds arrived = 0;  // by our clock; 0: not known yet
+    };
+    Timed timed;
+    Timed timed_end;    // the same, of one with which a share of something large ended
+    bool late = false;  // the last that was timed
+    [[nodiscard]] base::Nanoseconds arrival_of(std::uint32_t seq) const noexcept {
+        return timed.seq == seq ? timed.arrived : timed_end.seq == seq ? timed_end.arrived : 0;
+    }
+    base::Nanoseconds said_at = 0;  // when the process at the other end last said something over it
     Silence silence;
     Unheard unheard;
     std::unique_ptr<Assessed> assessed;     // of a live link

@@ -18,6 +18,7 @@
 #include "base/clock.hpp"
 #include "base/stable_vector.hpp"
 #include "rails/link.hpp"
+#include "rails/peer_clock.hpp"
 #include "rails/process_address.hpp"
 #include "rails/session.hpp"
 #include "sched/policy.hpp"
@@ -79,7 +80,7 @@ struct Conversation {
     // For a moment all small frames take this link, without a choice for each, as long as no more than `slack` has been handed
     // to its rail (Policy::lead).
     struct Lead {
-        std::uint32_t link = no_link;
+        Link* link = nullptr;
         base::Nanoseconds until = 0;
         sched::Ticks slack = 0;
         sched::Ticks gap = 0;
@@ -113,7 +114,9 @@ struct Conversation {
     bool follows = false;       // of rails that are about equal, we take the peer's: one side must, and not both
     bool behind_there = false;  // the peer does not keep up with what comes in: rails wait for it, it not for them
     std::uint32_t last_link = no_link;  // over which the last frame came in
-    base::Nanoseconds arrived = 0;      // when what we acknowledge next came in
+    base::Nanoseconds arrived = 0;      // when the last frame came in,
+    std::uint32_t newest = 0;           // and one beyond its number
+    PeerClock clock;
 
     // Flow control, in credit units (credit.hpp): both counters only grow, and wrap around.
     std::uint32_t consumed_here = 0;   // of the peer's data, by our application

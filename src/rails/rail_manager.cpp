@@ -17,12 +17,13 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       upper_(upper),
       log_(log),
       links_(rails.capacity()),
+      regions_(rails_, peers_, links_, log_),
       connector_(options_.connector, rails_, links_, peers_, pool_, *this, log),
       recovery_(options_.recovery, options_.connector.self.instance),
       assessor_(options_.assessor, options_.clock, rails_, links_, peers_, pool_, *this, log),
       flooder_(links_, pool_, *this, assessor_),
       ledger_(rails.capacity(), policy, peers_, links_, looks_),
-      claims_(rails.capacity(), 0) {
+      plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_) {
     // A piece may go another way than it was cut for.
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         options_.fragment = std::min(options_.fragment, rails_[rail].traits().max_put);
@@ -203,7 +204,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
         assessor_.link_down(link);
         flooder_.link_down(link);
     }
-    drop_claims(*talk);
+    plan_.drop(*talk);
     std::erase(bulk_peers_, peer);
     const auto let_go = [&](Frame& frame) {
         ledger_.uncharge(frame, now_);
@@ -251,6 +252,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     const auto& traits = rails_[link.rail].traits();
     const auto speed = traits.speed_bps;
     link.quiet_max = traits.quiet_max;
+    link.at_once_max = link.checksum ? 0 : traits.quiet_max;
     link.chains = traits.chains;
     link.over_rail = rails_[link.rail].rail.get();
     link.traffic = &peers_[peer].traffic[link.rail];
@@ -305,7 +307,7 @@ void RailManager::detach(Link& link) {
     const auto place = std::find(talk.links.begin(), talk.links.end(), link.slot);
     if (place == talk.links.end()) return;
     const auto at = place - talk.links.begin();
-    drop_claims(talk);
+    plan_.drop(talk);
     talk.claims.erase(talk.claims.begin() + at);
     talk.costs.erase(talk.costs.begin() + at);
     talk.candidates.erase(talk.candidates.begin() + at);
@@ -319,7 +321,8 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.lead = {};
     // The only link needs no choice, ever. Traces show each decision.
     if (talk.links.size() == 1 && tracer_ == nullptr) {
-        talk.lead = {.link = talk.links.front(), .until = never, .slack = std::numeric_limits<sched::Ticks>::max()};
+        talk.lead = {
+            .link = &links_.at(talk.links.front()), .until = never, .slack = std::numeric_limits<sched::Ticks>::max()};
     }
     for (std::uint32_t i = 0; i < talk.links.size(); ++i) links_.at(talk.links[i]).place = i;
 }

@@ -24,6 +24,7 @@
 #include "model/bottleneck.hpp"
 #include "model/watch.hpp"
 #include "rails/assessor.hpp"
+#include "rails/bulk_plan.hpp"
 #include "rails/connector.hpp"
 #include "rails/flooder.hpp"
 #include "rails/frame_pool.hpp"
@@ -34,17 +35,12 @@
 #include "rails/peer.hpp"
 #include "rails/rail_set.hpp"
 #include "rails/recovery.hpp"
+#include "rails/regions.hpp"
 #include "rails/tracer.hpp"
 #include "rails/upper.hpp"
 #include "sched/policy.hpp"
 
 namespace railmux::rails {
-
-/// A part of a large message, and the local rail planned for it.
-struct RailShare {
-    std::uint32_t rail = 0;
-    std::uint64_t bytes = 0;
-};
 
 class RailManager final : private ConnectorHost, private AssessorHost {
 public:
@@ -100,12 +96,13 @@ public:
         looks_ = {.begun = now, .looked = now, .quiet = now};
         keeping_up_.slept(now);
     }
-    /// Whether a message may go to the peer now.
-    [[nodiscard]] bool sendable(std::uint32_t peer) const noexcept {
+    /// The conversation with the peer, if a message may go to it now; else nullptr.
+    [[nodiscard]] Conversation* sendable(std::uint32_t peer) const noexcept {
         const auto& known = peers_[peer];
-        const auto* talk = known.talk.get();
-        return talk != nullptr && !known.left && !talk->links.empty() && talk->waiting.empty() &&
-               talk->session.open_for_messages();
+        auto* talk = known.talk.get();
+        const bool free = talk != nullptr && !known.left && !talk->links.empty() && talk->waiting.empty() &&
+                          talk->session.open_for_messages();
+        return free ? talk : nullptr;
     }
     [[nodiscard]] bool connected(std::uint32_t peer) const noexcept;
 
@@ -114,66 +111,39 @@ public:
     [[nodiscard]] FramePool& pool() noexcept { return pool_; }
     /// Takes the frame over (type, flags, aux, bytes and payload filled in). It leaves with the next flush.
     void send(std::uint32_t peer, Frame* frame, base::Nanoseconds now);
+    /// The same of a message, in its sendable() conversation (way_down.hpp).
+    inline void send(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     /// The layer above has bulk for this peer: links call next_bulk as they have room.
     void offer_bulk(std::uint32_t peer, base::Nanoseconds now);
-    /// Whether the policy splits what is left of bulk anew as it goes: then plan_bulk is not asked.
-    [[nodiscard]] bool replans() const noexcept { return policy_.replans(); }
     /// For the trace: a large message of the peer, whose pieces carry `token`, is among that bulk from now on.
     void note_bulk(std::uint32_t peer, std::uint64_t token, std::uint64_t bytes, base::Nanoseconds now) noexcept {
         if (tracer_ != nullptr) tracer_->offered(peer, token, bytes, now);
     }
-    /// How the policy would split `bytes` over the links to the peer that reach one of the target's regions. Empty when
-    /// none does now.
-    void plan_bulk(std::uint32_t peer, const BulkTarget& target, std::uint64_t bytes, base::Nanoseconds now,
-                   std::vector<RailShare>& shares);
-    struct OpenRegion {
-        std::uint32_t rail = 0;
-        transports::Region region;
-    };
-    /// Opens `memory` to the peer's puts over every rail that can, also those that have no link to it now: one of them may
-    /// be the last in the end. `regions` receives rail and region. False, and nothing is open, if nothing could come now.
-    [[nodiscard]] bool open_regions(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions);
-    /// Opens `memory` to the peer's gets over the rails that lead to it and can: over none, perhaps.
-    void open_source(std::uint32_t peer, std::span<std::byte> memory, std::vector<OpenRegion>& regions);
-    void close_regions(std::vector<OpenRegion>& regions) noexcept;
-    /// Of `bytes` that the peer has, and offers in `source`: how many are to be got over the links that can get them from
-    /// there, if the others bring what is left in the same time.
-    [[nodiscard]] std::uint64_t plan_gets(std::uint32_t peer, const BulkTarget& source, std::uint64_t bytes,
-                                          base::Nanoseconds now);
-    static constexpr std::uint32_t every_rail = ~std::uint32_t{0};
-    /// Whether a link, of that rail or of any, leads to the peer over which something could be got from there.
-    [[nodiscard]] bool can_get(std::uint32_t peer, const BulkTarget& source, std::uint32_t rail = every_rail);
-    /// Whether a link to the peer could get into memory that stays registered.
-    [[nodiscard]] bool getting_saves(std::uint32_t peer);
     /// The layer above has bulk to get from this peer: links call next_get as they have room.
     void offer_gets(std::uint32_t peer, base::Nanoseconds now);
-    /// Whether one of the peer's links leads to a rail that `target` has a key for, reserves left out.
-    [[nodiscard]] bool reaches(std::uint32_t peer, const BulkTarget& target);
     [[nodiscard]] const transports::RailTraits& traits(std::uint32_t rail) const noexcept {
         return rails_[rail].traits();
     }
-    /// Registers memory of this process that bulk of the peer over this rail comes from or goes to, until close_local: after
-    /// the last frame that names it in its pieces is released. Nothing where the rail cannot: then it copies.
-    [[nodiscard]] std::optional<transports::Region> open_local(std::uint32_t peer, std::uint32_t rail,
-                                                               std::span<std::byte> memory, transports::Access access);
-    void close_local(std::uint32_t rail, const transports::Region& region) noexcept {
-        rails_[rail].rail->drop_region(region);
+    [[nodiscard]] Regions& regions() noexcept { return regions_; }
+    [[nodiscard]] BulkPlan& plan() noexcept { return plan_; }
+    /// Posts what waits in outboxes, and does what was put off until now.
+    void flush(base::Nanoseconds now) {
+        now_ = now;
+        if (!dirty_.empty()) post_dirty();
+        if (now >= due_) catch_up_and_post();
     }
-    /// One that was open already made another needless.
-    void reused_local(std::uint32_t peer, std::uint32_t rail) noexcept;
-    /// Posts what waits in outboxes.
-    void flush(base::Nanoseconds now);
+    /// Only the former.
+    void post_lined_up(base::Nanoseconds now) {
+        now_ = now;
+        if (!dirty_.empty()) post_dirty();
+    }
 
-    /// Credit: `units` of the peer's data have been taken by the application; what the peer says of ours.
+    /// Credit: `units` of the peer's data have been taken by the application.
     void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {
         auto* talk = peers_[peer].talk.get();
         if (talk == nullptr) return;  // its session is over
         talk->consumed_here += units;
         owe_ack(peer, *talk, now + options_.ack_delay);
-    }
-    [[nodiscard]] std::uint32_t consumed_by(std::uint32_t peer) const noexcept {
-        const auto* talk = peers_[peer].talk.get();
-        return talk == nullptr ? 0 : talk->consumed_there;
     }
 
     /// What would be done with `bytes` to the peer, which is connected: a frame of that length, or a payload to be divided.
@@ -307,29 +277,28 @@ private:
     void link_over(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
 
     // Sending (sending.cpp)
-    inline void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    void enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    void route_again(std::uint32_t peer, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void enqueue(Link& link, Frame* frame, base::Nanoseconds now);
-    inline void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
-    [[nodiscard]] static bool follows_lead(Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
-    [[nodiscard]] Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
-    void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) const noexcept;
+    void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    inline void put_off(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
+    [[nodiscard]] inline static bool follows_lead(Conversation& talk, std::uint32_t bytes,
+                                                  base::Nanoseconds now) noexcept;
+    [[nodiscard]] inline Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
+    void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept;
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void line_up(Link& link, Frame* frame, base::Nanoseconds now);
     void post_dirty();
     void feed_bulk(Link& link, base::Nanoseconds now);
     void feed_all(base::Nanoseconds now);
     void feed_gets(Link& link, base::Nanoseconds now);
-    [[nodiscard]] bool gets_over(const Link& link) const noexcept;
-    [[nodiscard]] bool gets_from(std::uint32_t slot, const BulkTarget& source);
     void end_get(Link& link, Frame& frame, transports::WorkStatus status);
-    [[nodiscard]] static bool only_choice(const Conversation& talk, const Link& link) noexcept;
-    [[nodiscard]] std::uint64_t piece_for(const Link& link, base::Nanoseconds now);
-    void replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
-    void drop_claims(Conversation& talk) noexcept;
-    inline static void number(Conversation& talk, Frame& frame);
+    void number(Conversation& talk, Frame& frame, base::Nanoseconds now);
     bool catch_up();
+    void catch_up_and_post();
     void mark_dirty(Link& link);
     [[nodiscard]] bool post_outbox(Link& link);  // false: the rail refused some
     void empty_outbox(Link& link);
@@ -342,7 +311,11 @@ private:
     void drop_put(Link& link, Frame& frame);
     [[nodiscard]] Link& least_busy(const Conversation& talk) noexcept;
     void send_ack(Conversation& talk, base::Nanoseconds now);
-    [[nodiscard]] Frame* ack_frame(const Conversation& talk);
+    [[nodiscard]] Frame* ack_frame(const Conversation& talk, std::optional<std::uint32_t> timed = {},
+                                   base::Nanoseconds now = 0);
+    void tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
+    void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
+                base::Nanoseconds now);
     void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
         if (talk.owed >= frames_per_ack || talk.consumed_here - talk.reported_here >= options_.credit_report) due = 0;
         if (!talk.ack_listed || talk.ack_due > due) list_ack(peer, talk, due);
@@ -380,10 +353,6 @@ private:
     void forget_groups(Conversation& talk, const Link& with) noexcept;
     void review_groups(Conversation& talk, base::Nanoseconds now);
     void add_group(LinkModel& model, const Link& link) const;
-
-    // Regions (bulk.cpp)
-    [[nodiscard]] base::Result<transports::Region> add_region(std::uint32_t peer, std::uint32_t rail,
-                                                              std::span<std::byte> memory, transports::Access access);
 
     // Peers (rail_manager.cpp)
     void share_with_node(std::uint32_t rail);
@@ -424,6 +393,7 @@ private:
     FramePool pool_;
     PeerTable peers_;
     LinkTable links_;
+    Regions regions_;
     Connector connector_;
     Recovery recovery_;
     Assessor assessor_;
@@ -432,6 +402,7 @@ private:
     Looks looks_;
     std::optional<NodeTable> node_table_;  // outlives what is noted in it
     Ledger ledger_;
+    BulkPlan plan_;
     // What can wait: what small frames cost, and acknowledgements that came with frames and release nothing that anybody waits
     // for. It is reckoned for many messages at once, when enough have come together, when a decision needs it, or when it is
     // due: by then whatever it feeds would be old.
@@ -465,12 +436,8 @@ private:
     bool posts_need_polls_ = false;                // of any rail
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
-    std::vector<std::uint64_t> claims_;              // by rail: of all conversations
-    std::vector<std::uint32_t> bulk_peers_;          // that the layer above has bulk for
-    std::uint32_t next_fed_ = 0;                     // whose turn it is among those
-    std::vector<std::size_t> bulk_places_;           // scratch of replan
-    std::vector<sched::Candidate> bulk_candidates_;  // scratch of plan_bulk and replan
-    std::vector<std::uint64_t> bulk_shares_;
+    std::vector<std::uint32_t> bulk_peers_;  // that the layer above has bulk for
+    std::uint32_t next_fed_ = 0;             // whose turn it is among those
 };
 
 }  // namespace railmux::rails

@@ -4,12 +4,6 @@
 
 namespace railmux::rails {
 
-namespace {
-// Of rails that both sides are busy sending over, acknowledgements come with other data, and may have waited behind that, over
-// whatever rail: who is late would not be known. So what comes over each is acknowledged by itself as often as that.
-constexpr base::Nanoseconds apart_time = base::millisecond;
-}  // namespace
-
 void RailManager::on_received(Link& link, const transports::Event& event, base::Nanoseconds now) {
     link.said_at = now;
     auto bytes = event.data;
@@ -57,9 +51,7 @@ void RailManager::on_control(Link& link, const FrameHeader& header, std::span<co
             if (!on_settled(link, header, body, now)) break_off(link, "it sent a malformed frame", now);
             return;
         }
-        if (talk.session.hear(header.ack) == Session::Hearing::news) ledger_.heard(link, talk, header, now);
-        const bool credit = take_credit(talk, header);
-        if (!take_acks(link, header, body, credit, now)) break_off(link, "it acknowledged what was never sent", now);
+        on_ack(link, talk, header, body, now);
         return;
     }
     if (!hear_ack(link, talk, header, now)) return;
@@ -102,11 +94,10 @@ RAILMUX_IN_LINE bool RailManager::take_in(Link& link, Known& known, const FrameH
         }
     }
     talk.arrived = now;
+    talk.newest = header.seq + 1;
     talk.last_link = link.slot;
-    if (header.aux > small_bytes && talk.links.size() > 1 && link.outbox.empty() && now - link.answered >= apart_time) {
-        link.answered = now;
-        enqueue(link, ack_frame(talk), now);
-    }
+    if ((header.flags & frame_flag::timed) != 0) [[unlikely]]
+        tell_time(link, talk, header.seq, now);
     ++traffic.received_frames;
     traffic.received_bytes += header.aux;
     const bool ordered = (header.flags & frame_flag::ordered) != 0;

@@ -1,11 +1,11 @@
-// RailManager, the way down: from send() to post().
+// RailManager, the way down: from send() to post(), where way_down.hpp does not see to it.
 #include "rails/rail_manager.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "base/in_line.hpp"
 #include "rails/seal.hpp"
+#include "rails/way_down.hpp"
 
 namespace railmux::rails {
 
@@ -16,6 +16,8 @@ namespace {
 
 // Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
 constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
+// No rail is slower; and what a small frame takes is far from overflow.
+constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
 
 }  // namespace
 
@@ -33,30 +35,33 @@ void RailManager::enter_waiting(std::uint32_t peer, Conversation& talk, base::Na
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
 }
 
-RAILMUX_IN_LINE void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    if (follows_lead(talk, *frame, now)) {
-        number(talk, *frame);
-        hand_over(links_.at(talk.lead.link), talk, frame, now);
-        return;
+void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
+    if (frame->piece_count > 0 || !follows_lead(talk, frame->bytes, now)) {
+        return enter_by_choice(peer, talk, frame, now);
     }
-    // What there is to choose from is to be known, and what the peer acknowledges to have been numbered, before this frame is.
+    number(talk, *frame, now);
+    hand_over(*talk.lead.link, talk, frame, now);
+}
+
+/// A frame that follows no lead. What there is to choose from is to be known, and what the peer acknowledges to have been
+/// numbered, before this frame is.
+void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (talk.links.size() > 1 || frame->piece_count > 0) static_cast<void>(catch_up());
-    number(talk, *frame);
+    number(talk, *frame, now);
     route(peer, talk, frame, now);
 }
 
-/// To a link that is no choice: what it costs others is seen to when it is gone.
-RAILMUX_IN_LINE void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    if (!post_at_once(link, talk, *frame, now)) line_up(link, frame, now);
-    if (frame->acked) return;
-    const bool light = ledger_.put_off(link, talk, *frame, now) && frame->wire_bytes() <= small_bytes;
-    due_ = light ? std::min(due_, now + put_off_longest) : 0;
+/// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of small ones, and they hold little.
+void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now) {
+    talk.session.enter(frame, stamp_of(talk, now));
+    if (frame.token != 0 || frame.wire_bytes() > small_bytes) talk.heavy = frame.seq + 1;
 }
 
-/// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of small ones, and they hold little.
-RAILMUX_IN_LINE void RailManager::number(Conversation& talk, Frame& frame) {
-    talk.session.enter(frame);
-    if (frame.token != 0 || frame.wire_bytes() > small_bytes) talk.heavy = frame.seq + 1;
+/// To a link that is no choice.
+void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
+    if (frame->token != 0 || !post_at_once(link, talk, *frame, now)) line_up(link, frame, now);
+    put_off(link, talk, *frame, now);
+    if (frame->wire_bytes() > small_bytes) due_ = 0;
 }
 
 /// Does what was put off: first what was sent is charged, then what was acknowledged is taken off. True if there was something.
@@ -67,22 +72,15 @@ bool RailManager::catch_up() {
     return take_heard();
 }
 
-bool RailManager::follows_lead(Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept {
-    auto& lead = talk.lead;
-    if (now >= lead.until || frame.piece_count > 0 || frame.wire_bytes() > small_bytes) return false;
-    lead.slack -= lead.gap + sched::times(frame.wire_bytes(), lead.per_byte);
-    return lead.slack >= 0;
-}
-
 /// Whether small frames that follow one for which that was the choice need none of their own. Traces show each decision.
-void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) const noexcept {
+void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept {
     if (now < talk.lead.until || tracer_ != nullptr) return;
     const auto& cost = talk.candidates[choice].cost;
-    talk.lead = {.link = talk.links[choice],
+    talk.lead = {.link = &links_.at(talk.links[choice]),
                  .until = now + lead_time,
                  .slack = policy_.lead(talk.candidates, choice, small_bytes, now),
                  .gap = talk.candidates[choice].stream ? 0 : cost.gap,
-                 .per_byte = cost.per_byte};
+                 .per_byte = std::min(cost.per_byte, longest_per_byte)};
 }
 
 void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
@@ -106,29 +104,18 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     }
     if (frame->piece_count == 0 && frame->wire_bytes() <= small_bytes) find_lead(talk, choice, now);
     Link& chosen = links_.at(talk.links[choice]);
-    if (!post_at_once(chosen, talk, *frame, now)) return enqueue(chosen, frame, now);
-    if (!frame->acked) ledger_.charge(chosen, *frame, now);
+    ledger_.time(chosen, *frame, now);
+    const bool plain = frame->piece_count == 0 && frame->token == 0;
+    if (!plain || !post_at_once(chosen, talk, *frame, now)) return enqueue(chosen, frame, now);
+    ledger_.charge(chosen, *frame, now);
 }
 
-/// A small frame for a rail that copies it, over a link that nothing waits for: it needs no queue, and to wait for others
-/// would gain nothing. False: it is to be lined up.
-RAILMUX_IN_LINE bool RailManager::post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now) {
-    if (frame.bytes > link.quiet_max || !link.outbox.empty()) return false;
-    if (link.chains && !frame.unaccompanied) return false;
-    if (link.refused || link.over || link.checksum || frame.piece_count > 0 || frame.token != 0) return false;
-    if (link.silence.settled()) [[unlikely]]
-        unsettle(link, now);
+/// A frame that was numbered, and perhaps sent, some time ago.
+void RailManager::route_again(std::uint32_t peer, Conversation& talk, Frame& frame, base::Nanoseconds now) {
+    frame.flags &= static_cast<std::uint8_t>(~frame_flag::timed);  // whoever asked has another link
+    stamp_flags(frame.data(), frame.flags);
     stamp_of(talk, now).put_on(frame.data());
-    if (!link.over_rail->send_short(link.id, {frame.data(), frame.bytes})) return false;
-    talk.told();
-    frame.link = link.slot;
-    frame.rail = static_cast<std::uint8_t>(link.rail);
-    frame.posted = 1;
-    frame.summed = false;
-    frame.sent = now;
-    ++link.traffic->sent_frames;
-    link.traffic->sent_bytes += frame.payload;
-    return true;
+    route(peer, talk, &frame, now);
 }
 
 /// Charges the frame and puts it into the link's outbox; the link's candidate is fresh.
@@ -152,7 +139,7 @@ void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
         return;
     }
     link.queued_bytes += frame->wire_bytes();
-    if (is_answer(frame->type)) link.queued_answers += frame->bytes;
+    if (is_answer(frame->type, frame->flags)) link.queued_answers += frame->bytes;
     if (frame->piece_count > 0) {
         frame->for_rail(link.rail);
         ++link.bulk;
@@ -174,10 +161,8 @@ void RailManager::mark_dirty(Link& link) {
     dirty_.push_back(link.slot);
 }
 
-void RailManager::flush(base::Nanoseconds now) {
-    now_ = now;
-    if (!dirty_.empty()) post_dirty();
-    if (now >= due_ && catch_up()) post_dirty();
+void RailManager::catch_up_and_post() {
+    if (catch_up()) post_dirty();
 }
 
 void RailManager::post_dirty() {
@@ -186,11 +171,6 @@ void RailManager::post_dirty() {
         link.dirty = link.state == LinkState::live && !post_outbox(link);
         return !link.dirty;  // what was refused is offered again after the next poll
     });
-}
-
-/// That is known only when a frame goes out.
-Stamp RailManager::stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept {
-    return {talk.session.ack(), talk.consumed_here, now - talk.arrived, keeping_up_.behind()};
 }
 
 bool RailManager::post_outbox(Link& link) {
@@ -290,7 +270,7 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
 /// The rail no longer needs the frame.
 void RailManager::sent_off(Link& link, Frame& frame) {
     link.queued_bytes -= frame.wire_bytes();
-    if (is_answer(frame.type)) link.queued_answers -= frame.bytes;
+    if (is_answer(frame.type, frame.flags)) link.queued_answers -= frame.bytes;
     if (frame.type < FrameType::eager && frame.piece_count > 0) Assessor::put_done(link);
     if (frame.type == FrameType::closing && link.state == LinkState::live) late_links_.push_back(link.slot);
     release_if_free(link.peer, frame);
@@ -351,7 +331,7 @@ void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nan
             parked = true;
             return;
         }
-        route(peer, *known.talk, &frame, now);
+        route_again(peer, *known.talk, frame, now);
         if (lost_slot != no_link && frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
     });
     if (parked) known.talk->settling.push_back(links_.at(lost_slot).nonce);

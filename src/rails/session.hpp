@@ -54,10 +54,10 @@ public:
     [[nodiscard]] std::uint32_t heard() const noexcept { return heard_; }
 
     /// Gives the frame its numbers, writes its header, and keeps it until it is acknowledged.
-    RAILMUX_IN_LINE void enter(Frame& frame) {
+    RAILMUX_IN_LINE void enter(Frame& frame, const Stamp& stamp) {
         FrameHeader header{.type = frame.type, .flags = frame.flags, .seq = next_seq_++, .aux = frame.aux};
         if ((frame.flags & frame_flag::ordered) != 0) header.order = next_order_++;
-        write_header(frame.data(), header);
+        write_header(frame.data(), header, stamp);
         frame.seq = header.seq;
         sent_.at(header.seq) = &frame;
     }
@@ -122,8 +122,7 @@ bool Session::acknowledged(std::uint32_t ack, std::span<const std::byte> sack, R
     const bool old = done > half;  // overtaken on another link: what it says beyond holds all the same
     if (done > outstanding && !old) return false;
     for (std::uint32_t i = 0; i < done && !old; ++i) {
-        Frame* frame = sent_.get(sent_.base());
-        sent_.pop();
+        Frame* const frame = sent_.take_lowest();
         if (frame != nullptr) release(*frame);
         assert(sent_.base() == ack - done + i + 1);
     }

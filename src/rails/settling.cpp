@@ -203,7 +203,7 @@ bool RailManager::on_settled(Link& link, const FrameHeader& header, std::span<co
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (!std::exchange(frame.parked, false)) return;
         if (frame.denied) drop_put(frame);
-        route(peer, *known.talk, &frame, now);
+        route_again(peer, *known.talk, frame, now);
         if (frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
     });
     return true;

@@ -112,7 +112,10 @@ void Tracer::acknowledged(const Link& by, const FrameHeader& header, const Frame
                           base::Nanoseconds now) noexcept {
     if (!recorder_) return;
     const bool known = header.held < held_longest;
-    const auto back = (known ? header.held : 0) + talk.candidates[by.place].cost.latency / sched::ticks_per_ns;
+    const auto arrived = by.arrival_of(frame.seq);
+    const auto back = arrived > 0
+                          ? now - arrived
+                          : (known ? header.held : 0) + talk.candidates[by.place].cost.latency / sched::ticks_per_ns;
     const bool complete = header.type == FrameType::ack;
     const auto flags =
         (known ? trace::acknowledged_flag::held_known : 0) | (complete ? trace::acknowledged_flag::complete : 0);

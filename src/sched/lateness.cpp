@@ -4,22 +4,38 @@
 
 namespace railmux::sched {
 
+Lateness::Piece Lateness::since_mark(std::uint64_t bytes, base::Nanoseconds service,
+                                     base::Nanoseconds now) const noexcept {
+    Piece piece{.time = now - marked_, .bytes = bytes_ - marked_bytes_};
+    const auto as_late = static_cast<double>(service) * static_cast<double>(piece.bytes) / static_cast<double>(bytes);
+    const auto most = static_cast<double>(std::max(service, piece.time));
+    piece.late = std::max(service, static_cast<base::Nanoseconds>(std::min(as_late, most)));
+    return piece;
+}
+
 Ticks Lateness::late(std::uint64_t bytes, base::Nanoseconds service, base::Nanoseconds now,
                      base::Nanoseconds window) noexcept {
     if (!open_) {
         reopen(now);
         return 0;
     }
-    late_time_ += service;
-    late_bytes_ += bytes;
-    const auto time = now - begin_;
-    if (time < window || bytes_ < window_bytes) return 0;
+    const Piece piece = since_mark(bytes, service, now);
+    ++late_count_;
+    late_time_ += piece.late;
+    late_bytes_ += piece.bytes;
+    if (piece.late > latest_.late) latest_ = piece;
+    mark(now);
+    if (now - begin_ < window || bytes_ < window_bytes || late_count_ < enough) return 0;
+    const auto time = now - begin_ - latest_.time;
+    const auto sum = bytes_ - latest_.bytes;
+    const auto late_time = late_time_ - latest_.late;
+    const auto late_sum = late_bytes_ - latest_.bytes;
     Ticks learnt = 0;
-    // Of two processes that answer each other with all they have, each rail is late half of the time.
-    if (late_time_ >= time / 3) {
-        learnt = to_ticks(time) / static_cast<Ticks>(bytes_);
-    } else if (late_bytes_ >= bytes_ / 4 * 3) {  // it is hardly used, and slow whenever it is
-        learnt = to_ticks(late_time_) / static_cast<Ticks>(late_bytes_);
+    // Of two processes that answer each other with all they have, each rail is late half of the time, or a little less.
+    if (sum > 0 && late_time >= time / 4) {
+        learnt = to_ticks(time) / static_cast<Ticks>(sum);
+    } else if (late_sum > 0 && late_sum >= sum / 4 * 3) {  // it is hardly used, and slow whenever it is
+        learnt = to_ticks(late_time) / static_cast<Ticks>(late_sum);
     }
     reopen(now);
     return std::max<Ticks>(learnt, 0);

@@ -4,7 +4,9 @@
 // again at the rail's rate while nobody sends. So a train in time shows nothing, and a late one only that the rail is slower
 // than thought, not by how much. But when a train ends late nothing is left in the bucket, so between the ends of two late
 // ones the rail has passed what it can, idle moments included, if it was late for most of the time: bytes over time is its
-// rate then. A train is late, too, if a peer was busy elsewhere: one shows nothing, and times are added up.
+// rate then. A train is late, too, if a peer was busy elsewhere: one shows nothing, so the latest one of several is left out,
+// and the times of the others are added up. Not each one is looked at: what came through since the one before is thought to
+// have been as late as this one.
 //
 // Threads: one thread at a time per object.
 // Lifetime: a value.
@@ -20,6 +22,11 @@ class Lateness {
 public:
     /// So much came through, late or not.
     void came_through(std::uint64_t bytes) noexcept { bytes_ += bytes; }
+    /// The last that came through was a train that was not late.
+    void in_time(base::Nanoseconds now) noexcept {
+        if (now - begin_ >= patience && late_time_ < (now - begin_) / 8) forget();
+        mark(now);
+    }
     /// What came through last was a train of `bytes`, late, after `service` on the rail. Returns G, if at least `window` and
     /// enough bytes after an earlier late one show it, else 0.
     [[nodiscard]] Ticks late(std::uint64_t bytes, base::Nanoseconds service, base::Nanoseconds now,
@@ -29,18 +36,38 @@ public:
 
 private:
     static constexpr std::uint64_t window_bytes = 32 * 1024;
+    static constexpr std::uint32_t enough = 3;
+    // Trains that were late now and then within that were so for reasons of their own.
+    static constexpr base::Nanoseconds patience = 20 * base::millisecond;
+
+    /// From one train that was looked at to the next.
+    struct Piece {
+        base::Nanoseconds late = 0;  // so long something was late
+        base::Nanoseconds time = 0;
+        std::uint64_t bytes = 0;
+    };
 
     void reopen(base::Nanoseconds now) noexcept {
         *this = {};
         open_ = true;
-        begin_ = now;
+        begin_ = marked_ = now;
+    }
+    [[nodiscard]] Piece since_mark(std::uint64_t bytes, base::Nanoseconds service,
+                                   base::Nanoseconds now) const noexcept;
+    void mark(base::Nanoseconds now) noexcept {
+        marked_ = now;
+        marked_bytes_ = bytes_;
     }
 
     bool open_ = false;
     base::Nanoseconds begin_ = 0;      // the end of a late train
-    base::Nanoseconds late_time_ = 0;  // since then trains that were late took so long
+    std::uint32_t late_count_ = 0;     // since then so many trains were late
+    base::Nanoseconds late_time_ = 0;  // and took so long
     std::uint64_t late_bytes_ = 0;     // and had so many bytes
     std::uint64_t bytes_ = 0;          // of all that came through
+    base::Nanoseconds marked_ = 0;     // when a train was last looked at
+    std::uint64_t marked_bytes_ = 0;   // and `bytes_` then
+    Piece latest_;                     // the latest of the late ones, which may be a peer's doing
 };
 
 }  // namespace railmux::sched

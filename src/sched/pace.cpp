@@ -26,11 +26,6 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours) noexcept 
     train_.bytes += bytes;
     if (!ours) disturbed();
     backlog_ += bytes;
-    sent_bytes_ += bytes;
-    if (!passage_ && ours) {
-        passage_ = {.begin = now, .end = now, .bytes = backlog_};
-        passage_end_ = sent_bytes_;
-    }
 }
 
 void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others,
@@ -70,7 +65,7 @@ void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, b
         used_ = busy;
         return;
     }
-    if (took <= thought + std::max(to_ticks(look_time) / count, thought / 4)) return;
+    if (took <= thought + std::max(to_ticks(look_time) / count, thought / 4)) return lateness_.in_time(now);
     const auto learnt = lateness_.late(bytes, service, now, rail_.per_byte == 0 ? first_window_time : window_time);
     if (before_trial_ > rail_.per_byte) {  // the trial met no more than a burst
         relearn(before_trial_);

@@ -7,9 +7,8 @@
 // Times are added up over windows long enough for the grain of acknowledgements and for the bursts that networks pass; the
 // median of the last three windows is the rate, so that a peer that was away for a moment does not look like a slow rail.
 //
-// What is sent together over an idle rail, a train, shows the rate, too, if it is late (Lateness); and where there is always a
-// little on the rail, so that it is never idle, what is there when a message is handed over, until that has come through: a
-// passage.
+// What is sent together over an idle rail, a train, shows the rate, too, if it is late (Lateness); and so does what is on a
+// rail when a message is handed to it, if somebody knows when that came.
 //
 // Where other processes use the rail too, what they got meanwhile counts as work of the rail, or sharing would be learnt as
 // a slow rail and then, with their backlog in front of ours, be counted twice. But it counts only as far as their backlog
@@ -25,7 +24,6 @@
 #include <cassert>
 #include <cstdint>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "sched/lateness.hpp"
@@ -54,23 +52,17 @@ public:
     /// `bytes` are handed to the rail; `ours`: nobody else has anything on it.
     void sent(std::uint64_t bytes, base::Nanoseconds now, bool ours = true) noexcept;
     /// They arrived. Several may arrive at once; settle then says that these were all.
-    void delivered(std::uint64_t bytes) noexcept {
+    void delivered(std::uint64_t bytes, std::uint32_t messages = 1) noexcept {
         assert(backlog_ >= bytes);
         pending_ += bytes;
-        ++pending_count_;
+        pending_count_ += messages;
         lateness_.came_through(bytes);
         backlog_ -= bytes;
     }
     [[nodiscard]] const Train& train() const noexcept { return train_; }
-    /// Of a rail that always has something, but never so much that it would count as a backlog: what was on it when one of the
-    /// messages was handed over, which has just arrived as the last of these. Nothing while that is under way.
-    [[nodiscard]] std::optional<Train> take_passage() noexcept {
-        if (!passage_ || sent_bytes_ - backlog_ < passage_end_) return std::nullopt;
-        const auto passage = std::exchange(passage_, std::nullopt);
-        return backlog_ < backlog_bytes && !lasts() ? passage : std::nullopt;
-    }
-    /// `bytes` that were sent together over an idle rail took so long besides the latency; `thought` is the G that the policy
-    /// went by. Both sides look now and then only: what differs by less than that confirms what was thought.
+    /// `bytes` that were sent together over an idle rail, or what was on a rail when something was handed to it, and that, took
+    /// so long besides the latency; `thought` is the G that the policy went by. Both sides look now and then only: what differs
+    /// by less than that confirms what was thought.
     void lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds now,
               base::Nanoseconds busy) noexcept;
     /// `unseen`: for so long it may have been known already, had anybody looked.
@@ -90,7 +82,6 @@ public:
     void lost(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
         backlog_ -= bytes;
-        sent_bytes_ -= bytes;
         disturbed();
     }
 
@@ -161,7 +152,6 @@ private:
     }
     void disturbed() noexcept {
         train_.undisturbed = false;
-        passage_.reset();
         lateness_.forget();
     }
 
@@ -172,13 +162,10 @@ private:
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     std::uint64_t waiting_ = 0;     // the backlog at that time, if it was one
     Train train_;
-    std::optional<Train> passage_;
-    std::uint64_t passage_end_ = 0;  // by then so much has been handed over since the beginning of time
-    std::uint64_t sent_bytes_ = 0;   // so much has by now
-    Ticks before_trial_ = 0;         // what was known until a trial, while only that speaks against it
-    base::Nanoseconds used_ = 0;     // when something large last came through, of the busy clock
-    std::array<Ticks, 2> past_{};    // rates some time ago: the earlier one, and the later one
-    base::Nanoseconds noted_ = 0;    // when the later one was
+    Ticks before_trial_ = 0;       // what was known until a trial, while only that speaks against it
+    base::Nanoseconds used_ = 0;   // when something large last came through, of the busy clock
+    std::array<Ticks, 2> past_{};  // rates some time ago: the earlier one, and the later one
+    base::Nanoseconds noted_ = 0;  // when the later one was
     base::Nanoseconds forgiven_until_ = 0;
     base::Nanoseconds time_ = 0;  // of the window under way
     std::uint64_t bytes_ = 0;

@@ -48,12 +48,18 @@ inline void settle(std::span<Pace> paces, std::uint64_t rails, NodeLoad& node, B
     }
 }
 
+/// What is on the rail of a candidate, and for how long.
+inline void look_at_backlog(Candidate& candidate, const Pace& pace, const NodeLoad& node,
+                            base::Nanoseconds looked) noexcept {
+    candidate.backlog = pace.backlog() + node.others(candidate.rail).backlog;
+    candidate.silent = pace.silent(looked);
+}
+
 /// What is to be known of a candidate whose link costs so much, but for what traffic has shown since (Pace::correct).
 inline void look_at(Candidate& candidate, const Cost& cost, const Pace& pace, const NodeLoad& node,
                     base::Nanoseconds looked) noexcept {
     candidate.cost = cost;
-    candidate.backlog = pace.backlog() + node.others(candidate.rail).backlog;
-    candidate.silent = pace.silent(looked);
+    look_at_backlog(candidate, pace, node, looked);
 }
 
 }  // namespace railmux::sched

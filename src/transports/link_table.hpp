@@ -47,6 +47,13 @@ public:
         return link.id == id && link.phase != Phase::free ? &link : nullptr;
     }
 
+    /// The same of one that is in that phase.
+    [[nodiscard]] Link* find(LinkId id, Phase phase) noexcept {
+        if (id.index >= links_.size()) return nullptr;
+        Link& link = links_[id.index];
+        return link.id == id && link.phase == phase ? &link : nullptr;
+    }
+
     /// At that place, over or not.
     [[nodiscard]] Link& operator[](std::uint32_t index) noexcept { return links_[index]; }
     [[nodiscard]] const Link& operator[](std::uint32_t index) const noexcept { return links_[index]; }

@@ -51,7 +51,9 @@ namespace railmux::transports {
 struct LinkId {
     std::uint32_t index = ~std::uint32_t{0};
     std::uint32_t generation = 0;
-    friend constexpr bool operator==(LinkId, LinkId) noexcept = default;
+    // One comparison: ids are compared with each frame.
+    friend constexpr bool operator==(LinkId a, LinkId b) noexcept { return a.both() == b.both(); }
+    [[nodiscard]] constexpr std::uint64_t both() const noexcept { return index | std::uint64_t{generation} << 32; }
 };
 
 /// Names a region to other processes. Unguessable: `secret` is random.

@@ -76,7 +76,7 @@ public:
           policy_(sched::make_policy(policy, rails_.capacity())),
           manager(options_of(self, checksum), rails_, *policy_, *this, log_) {
         for (std::uint32_t rank = 0; rank < 2; ++rank) manager.peers().of_rank(rank);
-        if (!manager.open_regions(other_rank_, place_, regions_)) note("the place for bulk cannot be opened");
+        if (!manager.regions().open(other_rank_, place_, regions_)) note("the place for bulk cannot be opened");
     }
 
     void knows(const Side& other) {
@@ -122,7 +122,8 @@ public:
         if (bulk_heard_ != other.bulk_said_) {
             return fmt::format("{} heard {} of {} bytes of bulk", host_, bulk_heard_, other.bulk_said_);
         }
-        const auto credit = manager.consumed_by(other_rank_);
+        const auto* talk = manager.peers()[other_rank_].talk.get();
+        const auto credit = talk == nullptr ? 0 : talk->consumed_there;
         if (const auto said = said_ordered + said_loose - said_before_; credit != said) {
             return fmt::format("{} knows that {} of its {} frames were taken", host_, credit, said);
         }
@@ -341,7 +342,7 @@ private:
     std::uint32_t bulk_said_ = 0;
     std::uint32_t bulk_given_ = 0;
     std::uint32_t bulk_heard_ = 0;
-    std::vector<RailManager::OpenRegion> regions_;
+    std::vector<OpenRegion> regions_;
     std::vector<BulkTarget::Key> keys_;
     BulkTarget target_;
     base::Logger log_{base::LogLevel::off};

@@ -28,7 +28,7 @@ void drive_session(std::span<const std::byte> bytes) {
     for (int i = 0; i < 100; ++i) {
         auto* frame = pool.take(rails::FrameHeader::size);
         frame->bytes = rails::FrameHeader::size;
-        session.enter(*frame);
+        session.enter(*frame, {});
     }
     std::uint32_t delivered = 0;
     while (bytes.size() > 1) {

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <memory>
 #include <vector>
 
@@ -42,23 +43,27 @@ struct Books {
         Frame& made = *pool.take(FrameHeader::size);
         made.type = FrameType::eager;
         made.bytes = bytes;
-        talk->session.enter(made);
+        talk->session.enter(made, {});
         made.link = link->slot;
         made.sent = now;
         return made;
     }
-    bool put_off(Frame& one) { return ledger.put_off(*link, *talk, one, now); }
+    bool put_off(Frame& one) { return !ledger.put_off(one) || ledger.follow(*link, *talk, one, now); }
     /// The peer has everything before `ack`, says a frame of its own.
     void hear(std::uint32_t ack) {
         REQUIRE(talk->session.hear(ack) == Session::Hearing::news);
         ledger.heard(*link, *talk, {.type = FrameType::eager, .ack = ack}, now);
     }
     void take(std::uint32_t ack) {
-        const auto each = [&](Frame& one) {
-            ledger.acknowledged(one, *link, {.type = FrameType::eager, .ack = ack}, now);
-            pool.give(&one);
-        };
-        REQUIRE(talk->session.acknowledged(ack, {}, each));
+        const FrameHeader header{.type = FrameType::eager, .ack = ack};
+        {
+            Ledger::Taking taking(ledger, *link, header, now);
+            const auto each = [&](Frame& one) {
+                taking(one);
+                pool.give(&one);
+            };
+            REQUIRE(talk->session.acknowledged(ack, {}, each));
+        }
         ledger.settle(now, 0);
     }
     /// One that meets an empty link; all before it have come, too.
@@ -154,18 +159,6 @@ TEST_CASE("ledger: an answer to several frames, or to one with others before it,
     f.take(sent);
 }
 
-TEST_CASE("ledger: what lone messages of some size are late by counts as latency of their link") {
-    Books f;
-    const auto thought = f.latency();
-    for (int i = 0; i < 3; ++i) f.exchange(544, 20'000);
-    REQUIRE(f.latency() == thought);
-    f.exchange(544, 20'000);
-    REQUIRE(f.latency() >= thought + sched::to_ticks(base::Nanoseconds{19'000}));
-    REQUIRE(f.latency() <= thought + sched::to_ticks(base::Nanoseconds{20'000}));
-    f.exchange(544, there_and_back);
-    REQUIRE(f.latency() == thought);
-}
-
 TEST_CASE("ledger: a link that small messages were late on is thought better of once others have had the traffic") {
     Books f;
     const auto thought = f.latency();
@@ -209,4 +202,91 @@ TEST_CASE("ledger: the frame that is compared with its prediction may have been 
     REQUIRE(traffic.timed_frames == 1);
     REQUIRE(traffic.real_ns < there_and_back);
     REQUIRE(traffic.predicted_ns > 0);
+}
+
+namespace {
+
+/// One message after the other, each of which takes as long as it does.
+struct Timing : Books {
+    void send(base::Nanoseconds there, base::Nanoseconds back, std::uint32_t bytes = 4096) {
+        Frame& one = frame(bytes);
+        ledger.time(*link, one, now);
+        timed = (one.flags & frame_flag::timed) != 0;
+        ledger.charge(*link, one, now);
+        const auto arrived = static_cast<std::uint64_t>(now + there) + peers_zero;
+        const auto seq = one.seq;
+        now += there + back;
+        const FrameHeader answer{.type = FrameType::ack, .flags = frame_flag::timed, .seq = seq};
+        const auto* learnt = timed ? ledger.timed(*link, answer, arrived, now) : nullptr;
+        take(seq + 1);
+        if (learnt != nullptr) ledger.learn_from_timed(*link, *learnt, now);
+        now += 10'000;
+    }
+    /// G as the policy is told it, in ns.
+    [[nodiscard]] double per_byte() {
+        ledger.refresh(*talk, now);
+        return sched::to_ns(talk->candidates.front().cost.per_byte);
+    }
+
+    static constexpr std::uint64_t peers_zero = 123'456'789'000;
+    bool timed = false;
+};
+
+}  // namespace
+
+TEST_CASE("ledger: a message that its rail held up shows the rate, and one whose answer was held up does not") {
+    const bool on_the_way_there = GENERATE(true, false);
+    Timing f;
+    for (int i = 0; i < 4; ++i) f.send(5000, 5000);
+    REQUIRE(f.per_byte() < 1);
+    const auto end = f.now + 20 * base::millisecond;
+    while (f.now < end) f.send(on_the_way_there ? 350'000 : 5000, on_the_way_there ? 5000 : 350'000);
+    if (on_the_way_there) {
+        CHECK(f.per_byte() == Approx(360'000.0 / 4096).epsilon(0.1));
+    } else {
+        CHECK(f.per_byte() < 1);
+    }
+}
+
+TEST_CASE("ledger: what lone messages of some size are late by counts as latency of their link") {
+    Timing f;
+    const auto send = [&](base::Nanoseconds there, base::Nanoseconds back) {
+        f.now += base::millisecond;
+        f.send(there, back, 544);
+        REQUIRE(f.timed);
+    };
+    const auto thought = f.latency();
+    send(300, 300);
+    for (int i = 0; i < 4; ++i) send(300, 20'000);  // the answers are
+    REQUIRE(f.latency() == thought);
+    for (int i = 0; i < 3; ++i) send(20'000, 300);
+    REQUIRE(f.latency() == thought);
+    send(20'000, 300);
+    REQUIRE(f.latency() >= thought + sched::to_ticks(base::Nanoseconds{19'000}));
+    REQUIRE(f.latency() <= thought + sched::to_ticks(base::Nanoseconds{20'000}));
+    send(300, 300);
+    REQUIRE(f.latency() == thought);
+}
+
+TEST_CASE("ledger: a link is asked now and then when a frame came, and sooner when more waits there") {
+    Timing f;
+    int asked = 0;
+    const auto end = f.now + 10 * base::millisecond;
+    while (f.now < end) {
+        f.send(5000, 5000);
+        asked += f.timed ? 1 : 0;
+    }
+    CHECK(asked >= 9);
+    CHECK(asked <= 11);
+    f.now += base::millisecond;
+    std::vector<Frame*> row;
+    for (int i = 0; i < 64; ++i) {
+        row.push_back(&f.frame(4096));
+        f.ledger.time(*f.link, *row.back(), f.now);
+        f.ledger.charge(*f.link, *row.back(), f.now);
+    }
+    const auto marked =
+        std::ranges::count_if(row, [](const Frame* one) { return (one->flags & frame_flag::timed) != 0; });
+    CHECK(marked == 6);  // the first, and each that has more than twice as much before it as the last one
+    f.take(row.back()->seq + 1);
 }

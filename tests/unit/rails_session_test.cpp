@@ -24,7 +24,7 @@ struct Fixture {
     }
     Frame* enter(std::uint8_t flags = 0) {
         Frame* f = frame(flags);
-        session.enter(*f);
+        session.enter(*f, {});
         return f;
     }
 };

@@ -115,6 +115,8 @@ private:
     void end_fetched(Link& link) noexcept;
     void done(Link& link, std::uint64_t cookie) noexcept;
     static void wake(Link& link, Sleep what) noexcept;
+    [[gnu::noinline]] static bool ring_bell(Link& link) noexcept;
+    [[gnu::noinline]] bool send_as_work(LinkId id, std::span<std::byte> frame) noexcept;
 
     // receiving.cpp
     void take_back() noexcept;

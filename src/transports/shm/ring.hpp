@@ -46,7 +46,11 @@ public:
     /// `strict`: see waking.hpp.
     RingWriter(Way& way, const Side& reader, bool strict) noexcept : way_(&way), reader_(&reader), strict_(strict) {}
 
-    /// Where the body of the next slot goes; nullptr when the ring is full.
+    /// Where the body of the next slot goes; nullptr when there is no room that is known of.
+    [[nodiscard]] std::byte* room() noexcept {
+        return written_ - taken_ < slots ? way_->slot[written_ % slots].body.data() : nullptr;
+    }
+    /// The same; nullptr when the ring is full.
     [[nodiscard]] std::byte* next_body() noexcept {
         if (written_ - taken_ >= slots) [[unlikely]] {
             if (!look() || written_ - taken_ >= slots) return nullptr;

@@ -44,19 +44,25 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
                      [this](Link& link, std::span<const Work> run) { return write(link, run); });
 }
 
+/// Nothing in here calls anything, but at its end what is rare.
 bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
-    Link* const link = links_.find(id);
-    const bool free = link != nullptr && link->phase == LinkPhase::up && link->partial.source.left() == 0;
-    auto* const to = free && link->undone < tx_depth ? link->writer.next_body() : nullptr;
+    Link* const link = links_.find(id, LinkPhase::up);
+    const bool free = link != nullptr && link->partial.source.left() == 0;
+    auto* const to = free && link->undone < tx_depth ? link->writer.room() : nullptr;
     if (to == nullptr) [[unlikely]]
-        return transports::Rail::send_short(id, frame);  // which finds out why
+        return send_as_work(id, frame);  // which finds out why
     [[maybe_unused]] const auto scope = guard_.enter();
     assert(frame.size() <= body_bytes);
     base::copy_short(to, frame.data(), frame.size());
     link->writer.publish(Kind::frame, static_cast<std::uint32_t>(frame.size()), 0, 0);
     link->refused = false;
-    wake(*link, Sleep::until_news);
+    if (must_wake(*link->theirs, Sleep::until_news)) [[unlikely]]
+        return ring_bell(*link);
     return true;
+}
+
+bool Rail::send_as_work(LinkId id, std::span<std::byte> frame) noexcept {
+    return transports::Rail::send_short(id, frame);
 }
 
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
@@ -200,9 +206,13 @@ void Rail::end_fetched(Link& link) noexcept {
 }
 
 void Rail::wake(Link& link, Sleep what) noexcept {
-    if (!must_wake(*link.theirs, what)) [[likely]]
-        return;
+    if (must_wake(*link.theirs, what)) [[unlikely]]
+        ring_bell(link);
+}
+
+bool Rail::ring_bell(Link& link) noexcept {
     static_cast<void>(::eventfd_write(link.bell.get(), 1));  // full: it is readable already
+    return true;
 }
 
 }  // namespace railmux::transports::shm

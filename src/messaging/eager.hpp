@@ -1,0 +1,48 @@
+// Sender, the way of small messages: in line for who calls it with each. What is rare is in sender.cpp.
+//
+// Threads and lifetime: as Sender's.
+#pragma once
+
+#include "base/bytes.hpp"
+#include "base/in_line.hpp"
+#include "messaging/sender.hpp"
+#include "rails/way_down.hpp"
+
+namespace railmux::messaging {
+
+RAILMUX_IN_LINE bool Sender::send_now(std::uint32_t peer, Tag tag, ConstBuffer data, base::Nanoseconds now,
+                                      bool unaccompanied, std::uint64_t& sent) {
+    auto& flow = flow_to(peer);
+    auto* const talk = rails_.sendable(peer);
+    if (talk == nullptr || !flow.waiting.empty()) [[unlikely]]
+        return false;
+    return try_eager({peer, tag, data.size(), unaccompanied}, flow, *talk, now, sent,
+                     [&](std::byte* to) { base::copy(to, data.data(), data.size()); });
+}
+
+/// False: it is too large for that, or there is no credit left.
+template <typename Fill>
+RAILMUX_IN_LINE bool Sender::try_eager(const Eager& message, Flow& flow, rails::Conversation& talk,
+                                       base::Nanoseconds now, std::uint64_t& sent, Fill fill) {
+    using rails::FrameHeader;
+    const auto cost = credit_of(message.bytes);
+    const auto used = flow.charged - talk.consumed_there;
+    if (message.bytes > options_.eager_max || used + cost > options_.eager_window) [[unlikely]]
+        return false;
+    flow.charged += cost;
+    const auto size = static_cast<std::uint32_t>(FrameHeader::size + EagerBody::size + message.bytes);
+    rails::Frame* frame = rails_.pool().take(size);
+    base::store(frame->data() + FrameHeader::size, message.tag);
+    fill(frame->data() + FrameHeader::size + EagerBody::size);
+    frame->type = rails::FrameType::eager;  // last: what is set here is known when the header is written
+    frame->flags = rails::frame_flag::ordered;
+    frame->bytes = size;
+    frame->payload = frame->aux = static_cast<std::uint32_t>(message.bytes);
+    frame->unaccompanied = message.unaccompanied;
+    rails_.send(message.peer, talk, frame, now);
+    // The session holds a copy until it is acknowledged: the buffer is the application's again.
+    sent = frame->link == rails::no_link ? 0 : std::uint64_t{1} << frame->rail;
+    return true;
+}
+
+}  // namespace railmux::messaging

@@ -1,0 +1,174 @@
+#include "rails/bulk_plan.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace railmux::rails {
+
+namespace {
+// A share smaller than this costs its rail more in frames than it saves in time: at 1 Gbit/s 16 KiB take 131 us, some
+// tens of times what a put and its closing frame cost a CPU.
+constexpr std::uint64_t smallest_share = 16 * 1024;
+
+// Where pieces are summed they are to be in the core's own cache still (1 MiB and less, with the kernel's copies of them) when
+// they are sent, and when they have come: unshaped, pieces of 256 KiB were half as fast (docs/failover.md).
+constexpr std::uint64_t summed_piece = 64 * 1024;
+
+// With it a rail is given so much that it stays busy until the next acknowledgement (they may be kept back for 100 us, and
+// the peer's engine for longer), and no more: what is handed over can no longer go another way.
+constexpr base::Nanoseconds horizon = base::millisecond;
+// A piece takes about this long: shorter ones follow the plan more closely, longer ones cost less.
+constexpr base::Nanoseconds piece_time = base::millisecond / 4;
+}  // namespace
+
+BulkPlan::BulkPlan(RailSet& rails, sched::Policy& policy, Upper& upper, Ledger& ledger, PeerTable& peers,
+                   LinkTable& links, const Regions& regions)
+    : rails_(rails),
+      policy_(policy),
+      upper_(upper),
+      ledger_(ledger),
+      peers_(peers),
+      links_(links),
+      regions_(regions),
+      by_rail_(rails.capacity(), 0) {}
+
+// --- As it goes ------------------------------------------------------------------------------------------------------
+
+/// Whether the others, if there are any, are spare.
+bool BulkPlan::only_choice(const Conversation& talk, const Link& link) noexcept {
+    const auto usable = std::ranges::count(talk.candidates, false, &sched::Candidate::spare);
+    return talk.links.size() == 1 || (usable == 1 && !talk.candidates[link.place].spare);
+}
+
+std::uint64_t BulkPlan::piece_for(const Link& link, std::uint64_t largest, base::Nanoseconds now) {
+    auto& talk = *peers_[link.peer].talk;
+    const auto most = link.checksum ? std::min(largest, summed_piece) : largest;
+    if (policy_.replans()) {
+        replan(link.peer, talk, now);
+    } else {
+        ledger_.refresh(talk, now);
+    }
+    // With one link there is nothing to decide: it is kept full. What it claims still counts for other peers.
+    if (!policy_.replans() || only_choice(talk, link)) return link.bulk < pieces_per_link ? most : 0;
+    const auto claim = talk.claims[link.place];
+    if (claim == 0) return 0;
+    const auto& candidate = talk.candidates[link.place];
+    const auto span = sched::to_ticks(horizon) + 4 * candidate.cost.latency;
+    // Of a rail that others use, too, we fill what is ours: together they would line up work for many times as long.
+    const auto per_byte = std::max(candidate.cost.per_byte, ledger_.pace(link.rail).own_per_byte());
+    const auto enough =
+        std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), ledger_.allowance(link.rail));
+    if (link.unacked_bytes >= std::max(enough, 2 * smallest_share)) return 0;
+    const auto piece = static_cast<std::uint64_t>(sched::to_ticks(piece_time) / candidate.cost.per_byte);
+    return std::min(claim, std::clamp(piece, std::min(smallest_share, most), most));
+}
+
+/// Splits what is left for the peer over its links as they are now.
+void BulkPlan::replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
+    drop(talk);
+    ledger_.refresh(talk, now);
+    std::uint64_t left = 0;
+    candidates_.clear();
+    places_.clear();
+    for (std::size_t i = 0; i < talk.links.size(); ++i) {
+        const auto bytes = upper_.bulk_left(peer, links_.at(talk.links[i]).remote_rail);
+        if (bytes == 0) continue;
+        left = std::max(left, bytes);
+        candidates_.push_back(talk.candidates[i]);
+        candidates_.back().claimed = by_rail_[talk.candidates[i].rail];
+        places_.push_back(i);
+    }
+    if (candidates_.empty()) return;
+    shares_.assign(candidates_.size(), 0);
+    policy_.split(candidates_, left, now, shares_);
+    for (std::size_t i = 0; i < places_.size(); ++i) {
+        talk.claims[places_[i]] = shares_[i];
+        by_rail_[candidates_[i].rail] += shares_[i];
+    }
+}
+
+bool BulkPlan::ends_share(const Link& link, std::uint64_t bytes) const noexcept {
+    return policy_.replans() && bytes >= peers_[link.peer].talk->claims[link.place];
+}
+
+void BulkPlan::drop(Conversation& talk) noexcept {
+    for (std::size_t i = 0; i < talk.claims.size(); ++i) {
+        by_rail_[talk.candidates[i].rail] -= std::exchange(talk.claims[i], 0);
+    }
+}
+
+// --- Beforehand ------------------------------------------------------------------------------------------------------
+
+bool BulkPlan::can_get(std::uint32_t peer, const BulkTarget& source, std::uint32_t rail) {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && std::ranges::any_of(talk->links, [&](auto slot) {
+               return (rail == every_rail || links_.at(slot).rail == rail) && gets_from(slot, source);
+           });
+}
+
+bool BulkPlan::getting_saves(std::uint32_t peer) {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && std::ranges::any_of(talk->links, [&](auto slot) {
+               const Link& link = links_.at(slot);
+               return regions_.gets_over(link) && rails_[link.rail].traits().reuses_regions;
+           });
+}
+
+bool BulkPlan::gets_from(std::uint32_t slot, const BulkTarget& source) {
+    const Link& link = links_.at(slot);
+    return regions_.gets_over(link) && source.find(link.remote_rail) != nullptr;
+}
+
+bool BulkPlan::reaches(std::uint32_t peer, const BulkTarget& target) {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && std::ranges::any_of(talk->links, [&](auto slot) {
+               const auto* key = target.find(links_.at(slot).remote_rail);
+               return key != nullptr && !key->reserve;
+           });
+}
+
+std::uint64_t BulkPlan::split_gets(std::uint32_t peer, const BulkTarget& source, std::uint64_t bytes,
+                                   base::Nanoseconds now) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr || talk->links.empty()) return 0;
+    ledger_.refresh(*talk, now);
+    shares_.assign(talk->links.size(), 0);
+    policy_.split(talk->candidates, bytes, now, shares_);
+    std::uint64_t got = 0, rest = 0;
+    for (std::size_t i = 0; i < talk->links.size(); ++i) {
+        (gets_from(talk->links[i], source) ? got : rest) += shares_[i];
+    }
+    if (rest < smallest_share && got > 0) return bytes;
+    return got < smallest_share ? 0 : got;
+}
+
+void BulkPlan::split(std::uint32_t peer, const BulkTarget& target, std::uint64_t bytes, base::Nanoseconds now,
+                     std::vector<RailShare>& shares) {
+    shares.clear();
+    candidates_.clear();
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr) return;
+    ledger_.refresh(*talk, now);
+    for (std::size_t i = 0; i < talk->links.size(); ++i) {
+        const Link& link = links_.at(talk->links[i]);
+        const auto* key = target.find(link.remote_rail);
+        if (key == nullptr || key->reserve) continue;
+        candidates_.push_back(talk->candidates[i]);
+    }
+    if (candidates_.empty()) return;
+    if (bytes < 2 * smallest_share) {
+        shares.push_back({candidates_[policy_.choose(candidates_, bytes, now)].rail, bytes});
+        return;
+    }
+    shares_.assign(candidates_.size(), 0);
+    policy_.split(candidates_, bytes, now, shares_);
+    const auto largest = static_cast<std::size_t>(std::max_element(shares_.begin(), shares_.end()) - shares_.begin());
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+        if (i != largest && shares_[i] < smallest_share) shares_[largest] += std::exchange(shares_[i], 0);
+    }
+    for (std::size_t i = 0; i < shares_.size(); ++i) {
+        if (shares_[i] > 0) shares.push_back({candidates_[i].rail, shares_[i]});
+    }
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,87 @@
+// BulkPlan: which rail carries how much of large messages: divided beforehand, or what is left of them anew as they go,
+// where the policy can do that. What is planned for a link and not handed over yet is its claim, which counts for who
+// shares its rail.
+//
+// Threads: one engine at a time.
+// Lifetime: refers to what belongs to the rail manager that has it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "rails/ledger.hpp"
+#include "rails/link.hpp"
+#include "rails/peer.hpp"
+#include "rails/rail_set.hpp"
+#include "rails/regions.hpp"
+#include "rails/upper.hpp"
+#include "sched/policy.hpp"
+
+namespace railmux::rails {
+
+/// A part of a large message, and the local rail planned for it.
+struct RailShare {
+    std::uint32_t rail = 0;
+    std::uint64_t bytes = 0;
+};
+
+class BulkPlan {
+public:
+    // Without a choice a link holds so many pieces of bulk: one on its way, one to follow without a gap.
+    static constexpr std::uint32_t pieces_per_link = 2;
+
+    BulkPlan(RailSet& rails, sched::Policy& policy, Upper& upper, Ledger& ledger, PeerTable& peers, LinkTable& links,
+             const Regions& regions);
+
+    // --- As it goes --------------------------------------------------------------------------------------------------
+
+    /// Whether the policy splits what is left of bulk anew as it goes: then split() is not asked.
+    [[nodiscard]] bool replans() const noexcept { return policy_.replans(); }
+    /// How much bulk the link should be given now, of pieces of `largest` bytes at most.
+    [[nodiscard]] std::uint64_t piece_for(const Link& link, std::uint64_t largest, base::Nanoseconds now);
+    /// Whether a piece of `bytes` is all that is planned for the link.
+    [[nodiscard]] bool ends_share(const Link& link, std::uint64_t bytes) const noexcept;
+    /// Nothing is planned for the links of this conversation.
+    void drop(Conversation& talk) noexcept;
+    /// What is planned for a rail: of all conversations.
+    [[nodiscard]] std::uint64_t claimed(std::uint32_t rail) const noexcept { return by_rail_[rail]; }
+
+    // --- Beforehand --------------------------------------------------------------------------------------------------
+
+    /// How the policy would split `bytes` over the links to the peer that reach one of the target's regions. Empty when
+    /// none does now.
+    void split(std::uint32_t peer, const BulkTarget& target, std::uint64_t bytes, base::Nanoseconds now,
+               std::vector<RailShare>& shares);
+    /// Of `bytes` that the peer has, and offers in `source`: how many are to be got over the links that can get them from
+    /// there, if the others bring what is left in the same time.
+    [[nodiscard]] std::uint64_t split_gets(std::uint32_t peer, const BulkTarget& source, std::uint64_t bytes,
+                                           base::Nanoseconds now);
+    static constexpr std::uint32_t every_rail = ~std::uint32_t{0};
+    /// Whether a link, of that rail or of any, leads to the peer over which something could be got from there.
+    [[nodiscard]] bool can_get(std::uint32_t peer, const BulkTarget& source, std::uint32_t rail = every_rail);
+    /// Whether a link to the peer could get into memory that stays registered.
+    [[nodiscard]] bool getting_saves(std::uint32_t peer);
+    /// Whether one of the peer's links leads to a rail that `target` has a key for, reserves left out.
+    [[nodiscard]] bool reaches(std::uint32_t peer, const BulkTarget& target);
+
+private:
+    [[nodiscard]] static bool only_choice(const Conversation& talk, const Link& link) noexcept;
+    [[nodiscard]] bool gets_from(std::uint32_t slot, const BulkTarget& source);
+    void replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
+
+    RailSet& rails_;
+    sched::Policy& policy_;
+    Upper& upper_;
+    Ledger& ledger_;
+    PeerTable& peers_;
+    LinkTable& links_;
+    const Regions& regions_;
+    std::vector<std::uint64_t> by_rail_;        // claims
+    std::vector<std::size_t> places_;           // scratch: of what is split, its links' places,
+    std::vector<sched::Candidate> candidates_;  // what the policy is to know of them,
+    std::vector<std::uint64_t> shares_;         // and what each gets
+};
+
+}  // namespace railmux::rails

@@ -1,0 +1,92 @@
+// Two processes that send each other messages, over rails of which the slow one lets bursts through at once.
+#include <deque>
+
+#include "engine/sim_pair.hpp"
+
+using namespace railmux;
+using test::pattern;
+using test::SimHosts;
+
+namespace {
+
+/// 1 Gbit/s beside 100 Mbit/s, or without; both shaped by token buckets.
+struct Uneven {
+    explicit Uneven(bool both) {
+        const auto add = [&](const char* device, double per_byte) {
+            auto timing = test::sim::simple_timing(4000, 300, 300, 400, per_byte);
+            timing.burst_bytes = 256 << 10;
+            timing.burst_G = 0.3;
+            for (const char* host : {"a", "b"}) {
+                hosts.fabric.add_rail(host, {.device = device, .network = device, .timing = timing});
+            }
+        };
+        add("eth0", 8);
+        if (both) add("eth1", 80);
+        a = hosts.start("a", "vft");
+        b = hosts.start("b", "vft");
+        to_b = a->add_peer(b->address());
+        to_a = b->add_peer(a->address());
+    }
+
+    /// Each has so many messages under way to the other, `count` in all; returns what that took.
+    base::Nanoseconds exchange(std::size_t bytes, std::size_t window, std::size_t count) {
+        const auto data = pattern(bytes);
+        struct Side {
+            messaging::Engine& engine;
+            Peer to;
+            std::vector<std::vector<std::byte>> got;
+            std::deque<Request> requests;
+            std::size_t begun = 0;
+        };
+        std::array sides{Side{*a, to_b, {}, {}}, Side{*b, to_a, {}, {}}};
+        for (auto& side : sides) side.got.resize(window, std::vector<std::byte>(bytes));
+        const auto begin = hosts.fabric.now();
+        hosts.until({a.get(), b.get()}, [&] {
+            bool over = true;
+            for (auto& side : sides) {
+                while (!side.requests.empty() && side.engine.test(side.requests.front())) side.requests.pop_front();
+                if (side.requests.empty() && side.begun < count) {
+                    for (std::size_t i = 0; i < window; ++i) {
+                        const MutableBuffer in(side.got[i]);
+                        side.requests.push_back(side.engine.irecv(side.to, 1, {&in, 1}, nullptr));
+                    }
+                    for (std::size_t i = 0; i < window; ++i) {
+                        const ConstBuffer out(data);
+                        side.requests.push_back(side.engine.isend(side.to, 1, {&out, 1}, nullptr));
+                    }
+                    side.begun += window;
+                }
+                over = over && side.requests.empty();
+            }
+            return over;
+        });
+        return hosts.fabric.now() - begin;
+    }
+
+    SimHosts hosts;
+    std::unique_ptr<messaging::Engine> a;
+    std::unique_ptr<messaging::Engine> b;
+    Peer to_b;
+    Peer to_a;
+};
+
+base::Nanoseconds taken(bool both, std::size_t bytes, std::size_t window, std::size_t count) {
+    Uneven pair(both);
+    static_cast<void>(pair.exchange(bytes, window, 2 * window));
+    return pair.exchange(bytes, window, count);
+}
+
+}  // namespace
+
+TEST_CASE("both ways: a slow rail beside the fast one does no harm", "[engine]") {
+    struct Flow {
+        std::size_t bytes;
+        std::size_t window;
+    };
+    const auto flow = GENERATE(Flow{512, 1}, Flow{512, 8}, Flow{4096, 8}, Flow{256 << 10, 64});
+    const auto count = (std::size_t{40} << 20) / flow.bytes;
+    const auto alone = taken(false, flow.bytes, flow.window, count);
+    const auto both = taken(true, flow.bytes, flow.window, count);
+    CAPTURE(flow.bytes, flow.window, alone, both);
+    CHECK(static_cast<double>(both) < 1.05 * static_cast<double>(alone));
+}
