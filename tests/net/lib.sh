@@ -46,7 +46,7 @@ run_on() {
     shift
     local hosts=${slots#* }
     start=$(date +%s%N)
-    timeout 60 "$railmux" run -n "${slots% *}" --hosts "${hosts//[AB]/$RIG_NAME-&}" --launch 'ip netns exec {host}' \
+    timeout -k 9 60 "$railmux" run -n "${slots% *}" --hosts "${hosts//[AB]/$RIG_NAME-&}" --launch 'ip netns exec {host}' \
         --no-prefix "$@" >"$work/out" 2>"$work/err" || status=$?
     took_ms=$((($(date +%s%N) - start) / 1000000))
     return $status
@@ -55,7 +55,7 @@ run_on() {
 # listen COMMAND [OPTION...]: starts a listener on a free port; sets $listener and $port
 listen() {
     : >"$work/listener"
-    timeout 120 "$railmux" "$@" --listen 0 >"$work/listener.out" 2>"$work/listener" &
+    timeout -k 9 120 "$railmux" "$@" --listen 0 >"$work/listener.out" 2>"$work/listener" &
     # shellcheck disable=SC2034  # used by the tests
     listener=$!
     until_true "$1 listens" grep "listening on port" "$work/listener"
@@ -63,12 +63,20 @@ listen() {
     port=$(sed -n 's/.*listening on port //p' "$work/listener")
 }
 
+# end_listener: by a signal, which must end it as it would a program without railmux
+end_listener() {
+    local status=0
+    kill "$listener"
+    wait "$listener" || status=$?
+    [ $status = 143 ] || fail "the listener ended with $status, not by SIGTERM (137: it hung)"
+}
+
 # refuses STATUS TEXT COMMAND...: the command ends with that status, the text and a cure stand in its errors, and it takes no
 # longer than somebody at a keyboard waits gladly
 refuses() {
     local status=$1 text=$2 got=0
     shift 2
-    timeout 2.5 "$@" >"$work/out" 2>"$work/err" || got=$?
+    timeout -k 9 2.5 "$@" >"$work/out" 2>"$work/err" || got=$?
     [ "$got" != 124 ] || fail "$*: no answer within 2.5 s"
     [ "$got" = "$status" ] || fail "$* ended with $got, not $status"
     grep -qF -- "$text" "$work/err" || fail "$*: no '$text'"

@@ -4,7 +4,7 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # info_says REGEX [OPTION...]: not through a pipe, which would break when grep has found it.
-info_says() { timeout 60 "$railmux" info --all "${@:2}" >"$work/info" && grep -qE "$1" "$work/info"; }
+info_says() { timeout -k 9 60 "$railmux" info --all "${@:2}" >"$work/info" && grep -qE "$1" "$work/info"; }
 
 info_says '^ofi' || { echo "SKIPPED: built without libfabric"; exit 77; }
 
@@ -16,7 +16,7 @@ for rail in "ofi:tcp;ofi_rxm:lo" ofi:shm "ofi:udp;ofi_rxd:lo"; do
     info_says "^$rail +off .*off by default: " || fail "$rail: no reason"
 done
 ! info_says '^ofi[^ ]* +usable' --rails 'ofi:*' || fail "a rail is usable by default"
-RAILMUX_OFI_PROVIDERS=shmm timeout 20 "$railmux" info 2>"$work/unknown" && fail "an unknown provider passed"
+RAILMUX_OFI_PROVIDERS=shmm timeout -k 9 20 "$railmux" info 2>"$work/unknown" && fail "an unknown provider passed"
 grep -q 'did you mean "shm"' "$work/unknown" || fail "no hint: $(cat "$work/unknown")"
 RAILMUX_OFI_PROVIDERS='all,tcp,^tcp;ofi_rxm:lo' usable "ofi:tcp;ofi_rxm:lo" && fail "an excluded domain is used"
 
@@ -27,7 +27,7 @@ TROUBLED_PROVIDER=asked info_says '^ofi:troubled +off .*troubled takes too long:
     fail "$(grep troubled "$work/info")"
 grep -qE '^ofi:shm +usable' "$work/info" || fail "one that hangs takes others with it"
 for trouble in opened broken; do
-    TROUBLED_PROVIDER=$trouble timeout 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 \
+    TROUBLED_PROVIDER=$trouble timeout -k 9 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 \
         --iterations 50 --json >"$work/result" 2>"$work/err" || fail "$trouble: no rail works"
     grep -q '"ofi:shm":' "$work/result" || fail "$trouble: nothing by the others"
     case $trouble in
@@ -40,8 +40,8 @@ for progress in hybrid block; do
     echo "a provider that fails while it is used is opened anew, and its rail used again ($progress)"
     : >"$work/err"  # the job opens it some time; until then it says what the job before has said
     RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=failing TROUBLED_FILE=$work/fails RAILMUX_PROGRESS=$progress \
-        timeout 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 --iterations 100000 --json \
-        --set log=debug >"$work/result" 2>"$work/err" &
+        timeout -k 9 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 --iterations 100000 \
+        --json --set log=debug >"$work/result" 2>"$work/err" &
     job=$!
     both_linked() { [ "$(grep -c 'link .* up$' "$work/err")" -ge 2 ]; }
     until_true "a link" both_linked
@@ -56,8 +56,9 @@ for progress in hybrid block; do
 done
 
 echo "a put whose header was damaged on the way ends its link, and what it carried arrives all the same"
-RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=damaging timeout 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong \
-    --rails 'ofi:*' --sizes 1M --iterations 20 --json --set log=debug >"$work/result" 2>"$work/err" || fail "it did not arrive"
+RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=damaging timeout -k 9 60 "$railmux" run -n 2 --no-prefix \
+    "$railmux" pingpong --rails 'ofi:*' --sizes 1M --iterations 20 --json --set log=debug >"$work/result" 2>"$work/err" ||
+    fail "it did not arrive"
 grep -q 'lost: corrupted data (the checksum of the header of a put is wrong)' "$work/err" || fail "nobody noticed"
 grep -q '"ofi:troubled:lo": *[0-9]' "$work/result" || fail "nothing was carried"
 unset FI_PROVIDER_PATH
@@ -69,7 +70,7 @@ for provider in "tcp;ofi_rxm:lo" shm "udp;ofi_rxd:lo"; do
     listen pingpong --keep
     for options in "pingpong --sizes 0,8,16K,1M" "bandwidth --sizes 8,20K,1M --bidirectional"; do
         # shellcheck disable=SC2086 # the options are words
-        timeout 60 "$railmux" $options --connect "localhost:$port" --iterations 50 --json >"$work/result" ||
+        timeout -k 9 60 "$railmux" $options --connect "localhost:$port" --iterations 50 --json >"$work/result" ||
             fail "$provider: $options"
         python3 - "$work/result" "ofi:$provider" <<'PYTHON'
 import json, sys
@@ -78,11 +79,10 @@ for result in json.load(open(sys.argv[1]))["results"]:
     assert result["rails"][sys.argv[2]] >= 50 * result["bytes"], result
 PYTHON
     done
-    kill "$listener"
-    wait "$listener" 2>/dev/null || true
+    end_listener
 done
 
 echo "a rail of libfabric beside one of tcp: both carry"
 export RAILMUX_OFI_PROVIDERS='all,tcp;ofi_rxm:lo' RAILMUX_RAILS='tcp:lo,ofi:*'
-timeout 60 "$railmux" run -n 2 "$railmux" bandwidth --policy round_robin --sizes 64K --iterations 100 --json >"$work/both"
+timeout -k 9 60 "$railmux" run -n 2 "$railmux" bandwidth --policy round_robin --sizes 64K --iterations 100 --json >"$work/both"
 grep -q '"tcp:lo":' "$work/both" && grep -q '"ofi:tcp;ofi_rxm:lo":' "$work/both" || fail "not both rails carried"

@@ -7,8 +7,7 @@
 listener_says() {
     until_true "the listener says '$1'" grep -F -- "$1" "$work/listener"
     kill -0 "$listener" || fail "the listener has ended"
-    kill "$listener"
-    wait "$listener" 2>/dev/null || true
+    end_listener
 }
 
 echo "what selectors name and this host does not have"
@@ -32,8 +31,7 @@ listen pingpong
 refuses 1 "port $port is in use" "$railmux" pingpong --listen "$port"
 RAILMUX_TCP_PORTS=$port-$port RAILMUX_TCP_FAMILIES=ipv4 refuses 1 "every port of $port-$port is in use on 127.0.0.1" \
     "$railmux" pingpong --listen 0 --rails lo
-kill "$listener"
-wait "$listener" 2>/dev/null || true
+end_listener
 
 echo "nobody there, under a name or an address"
 refuses 1 "no-such-host.invalid:5000: " "$railmux" pingpong --connect no-such-host.invalid:5000
@@ -59,7 +57,7 @@ for encrypts in on off; do
     other=$([ $encrypts = on ] && echo off || echo on)
     RAILMUX_TCP_ENCRYPTION=$encrypts listen pingpong
     status=0
-    RAILMUX_TCP_ENCRYPTION=$other timeout 2.5 "$railmux" pingpong --connect "127.0.0.1:$port" >"$work/out" 2>"$work/err" ||
+    RAILMUX_TCP_ENCRYPTION=$other timeout -k 9 2.5 "$railmux" pingpong --connect "127.0.0.1:$port" >"$work/out" 2>"$work/err" ||
         status=$?
     [ $status = 1 ] || fail "it ended with $status"
     on_says="it does not encrypt, this side does; set tcp.encryption (RAILMUX_TCP_ENCRYPTION) alike on both"
@@ -86,14 +84,14 @@ for place in door:"it speaks version 9 of the railmux start-up protocol, this is
     text=${place#*:}
     echo "a peer of another version ($part)"
     listen pingpong
-    timeout 10 "$net/stranger.py" client "127.0.0.1:$port" "--$part" 9 >"$work/stranger" || fail "it was not told why"
+    timeout -k 9 10 "$net/stranger.py" client "127.0.0.1:$port" "--$part" 9 >"$work/stranger" || fail "it was not told why"
     listener_says "$text; use one release of railmux on both sides"
 
-    timeout 10 "$net/stranger.py" server "--$part" 9 >"$work/stranger-$part" &
+    timeout -k 9 10 "$net/stranger.py" server "--$part" 9 >"$work/stranger-$part" &
     until_true "a stranger" grep . "$work/stranger-$part"
     # Waiting does not mend it: long before connect.patience is over.
     status=0
-    timeout 2.5 "$railmux" pingpong --connect "127.0.0.1:$(cat "$work/stranger-$part")" >"$work/out" 2>"$work/err" ||
+    timeout -k 9 2.5 "$railmux" pingpong --connect "127.0.0.1:$(cat "$work/stranger-$part")" >"$work/out" 2>"$work/err" ||
         status=$?
     [ $status = 1 ] || fail "it ended with $status"
     mentions "$text"
@@ -105,7 +103,7 @@ done
 echo "a rank of another version"
 status=0
 # shellcheck disable=SC2016 # for the shells of the job
-timeout 2.5 "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 9' \
+timeout -k 9 2.5 "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 9' \
     "$railmux" "$net/stranger.py" >"$work/out" 2>"$work/err" || status=$?
 [ $status = 1 ] || fail "it ended with $status"
 mentions "rank 1 is not a peer: it speaks wire version 9, this is version ${ours[contact]}; use one release of railmux"

@@ -5,7 +5,7 @@
 
 echo "ping-pong: the JSON object that scripts rely on"
 listen pingpong
-timeout 60 "$railmux" pingpong --connect "localhost:$port" --sizes 8,64,4096 --iterations 50 --json >"$work/pingpong"
+timeout -k 9 60 "$railmux" pingpong --connect "localhost:$port" --sizes 8,64,4096 --iterations 50 --json >"$work/pingpong"
 wait "$listener" || fail "the listener of a good run failed"
 [ ! -s "$work/listener.out" ] || fail "the listener wrote to standard output"
 python3 - "$work/pingpong" <<'PYTHON'
@@ -24,7 +24,7 @@ PYTHON
 
 echo "ping-pong in bursts: whole ones"
 listen pingpong
-timeout 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8,100K --iterations 70 --burst 32 --pause 100 --json \
+timeout -k 9 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8,100K --iterations 70 --burst 32 --pause 100 --json \
     >"$work/burst" || fail "pingpong in bursts"
 python3 - "$work/burst" <<'PYTHON'
 import json, sys
@@ -36,7 +36,7 @@ echo "bandwidth: one way, both ways, shared buffers; odd windows and counts"
 listen bandwidth --keep --set connect.patience=200ms recover.patience=200ms
 for options in "--window 64" "--window 1" "--window 3 --bidirectional" "--window 16 --buffers 2"; do
     # shellcheck disable=SC2086 # the options are words
-    timeout 60 "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 \
+    timeout -k 9 60 "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 \
         --json $options >"$work/bandwidth"
     python3 - "$work/bandwidth" "$options" <<'PYTHON'
 import json, sys
@@ -54,7 +54,7 @@ done
 echo "put, get and atomic: any of them serves the others; what was done is checked on both sides"
 for options in "put --window 16 --sizes 0,1,17,4K,300K" "get --window 3 --sizes 0,1,17,4K,300K" "atomic --window 1"; do
     # shellcheck disable=SC2086 # the options are words
-    timeout 60 "$railmux" $options --connect "localhost:$port" --iterations 101 --json >"$work/access"
+    timeout -k 9 60 "$railmux" $options --connect "localhost:$port" --iterations 101 --json >"$work/access"
     python3 - "$work/access" "${options%% *}" <<'PYTHON'
 import json, sys
 result = json.loads(open(sys.argv[1]).read())
@@ -69,11 +69,10 @@ done
 
 echo "--keep: the listener stays through a client that dies, and serves the other tool"
 timeout -s KILL 1 "$railmux" bandwidth --connect "localhost:$port" --sizes 64K --iterations 100000000 >/dev/null 2>&1 || true
-timeout 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 10 --csv >"$work/csv" ||
+timeout -k 9 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 10 --csv >"$work/csv" ||
     fail "the listener is still busy with the dead client"
 grep -q '^8,' "$work/csv" || fail "no CSV row"
-kill "$listener"
-wait "$listener" 2>/dev/null || true
+end_listener
 
 echo "without --keep a client that dies ends the listener with an error"
 listen pingpong --set connect.patience=200ms recover.patience=200ms
@@ -83,7 +82,7 @@ wait "$listener" || status=$?
 [ "$status" = 1 ] || fail "the listener ended with $status"
 
 echo "under run"
-timeout 60 "$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --iterations 10 >"$work/run" ||
+timeout -k 9 60 "$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --iterations 10 >"$work/run" ||
     fail "pingpong under run"
 grep -q '^# bytes' "$work/run" || fail "no table"
 
@@ -92,10 +91,11 @@ for tool in pingpong put probe; do
     options="--sizes 8 --iterations 10"
     [ "$tool" != probe ] || options="--grid 2 --rounds 1 --max-bytes 1K"
     # shellcheck disable=SC2086 # the options are words
-    timeout 60 "$railmux" run --no-prefix -n 3 "$railmux" "$tool" --peer 2 $options >"$work/run" || fail "$tool --peer"
+    timeout -k 9 60 "$railmux" run --no-prefix -n 3 "$railmux" "$tool" --peer 2 $options >"$work/run" || fail "$tool --peer"
     grep -q "^# railmux $tool with rank 2\b" "$work/run" || fail "$tool is not with rank 2"
 done
-! timeout 60 "$railmux" run -n 2 "$railmux" pingpong --peer 2 >"$work/run" 2>"$work/err" || fail "with a rank that there is not"
+! timeout -k 9 60 "$railmux" run -n 2 "$railmux" pingpong --peer 2 >"$work/run" 2>"$work/err" ||
+    fail "with a rank that there is not"
 mentions "--peer 2: the job has ranks 1 to 1 beside rank 0"
 refuses 2 "--peer" "$railmux" pingpong --listen 0 --peer 1
 refuses 2 "--peer" "$railmux" bandwidth --connect 127.0.0.1:9 --peer 1
@@ -104,7 +104,7 @@ echo "what cannot work says what and what to do"
 refuses 1 "127.0.0.1:9 cannot be reached" "$railmux" pingpong --connect 127.0.0.1:9 --set connect.patience=100ms
 listen pingpong
 refuses 1 "port $port is in use" "$railmux" pingpong --listen "$port"
-kill "$listener"
+end_listener
 refuses 2 'policy: "robin" is not one of vft|' "$railmux" bandwidth --listen 0 --policy robin
 refuses 2 '"5-" is not a size' "$railmux" pingpong --listen 0 --sizes 5-
 refuses 1 "transports names tpc, which there is not (did you mean \"tcp\"?)" "$railmux" info --transport tpc

@@ -22,7 +22,7 @@ done
 "$build/tests/contract" -c verbs || exit 11
 # between RAILS RAIL...: messages between two processes; each of RAIL... (a beginning of a name) carried bytes
 between() {
-    timeout 200 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails "$1" --policy round_robin \
+    timeout -k 9 200 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails "$1" --policy round_robin \
         --sizes 8,4096,1M --iterations 6 --json >run || return 1
     cat run
     python3 -c 'import json, sys
@@ -35,7 +35,7 @@ between 'verbs:*' verbs:rxe0 verbs:rxe1 || exit 12
 between 'verbs:rxe0*,tcp:lo' verbs:rxe0 tcp:lo || exit 13
 # copies HOW [SCHEME]: whether large messages are copied at either side when verbs.bulk is HOW
 copies() {
-    RAILMUX_REPORT=1 timeout 200 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'verbs:*' \
+    RAILMUX_REPORT=1 timeout -k 9 200 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'verbs:*' \
         --set "verbs.bulk=$1" --set "bulk.scheme=${2:-auto}" --sizes 1M --iterations 2 --warm-up 1 >run 2>report || return 2
     grep -q '^total  *[1-9]' report || { cat report; return 2; }
     grep -q 'copied into registered memory' report
@@ -50,7 +50,7 @@ done
 # registration of old pages
 remapped() {
     RAILMUX_REPORT=1 RAILMUX_RAILS='verbs:*' RAILMUX_VERBS_BULK=$1 RAILMUX_BULK_SCHEME=$2 \
-        timeout 200 "$railmux" run -n 2 --no-prefix "$build/tests/job_remapped" 2>report || { cat report; return 1; }
+        timeout -k 9 200 "$railmux" run -n 2 --no-prefix "$build/tests/job_remapped" 2>report || { cat report; return 1; }
 }
 remapped register write || exit 17
 grep -q 'and rank 1.* [1-9][0-9]* times one was there already' report || exit 18
@@ -58,12 +58,12 @@ remapped register read || exit 19
 grep -q 'and rank 0.* [1-9][0-9]* times one was there already' report || exit 20
 remapped copy read || exit 21
 INSIDE
-"$vm" run --timeout 600 -- bash "$work/inside" "$build" >"$work/out" 2>"$work/err" || fail "status $?"
+"$vm" run --timeout -k 9 600 -- bash "$work/inside" "$build" >"$work/out" 2>"$work/err" || fail "status $?"
 
 # Two machines, as two hosts; the one that connects tries until the other listens.
-pingpong="timeout 150 $build/src/tools/railmux pingpong --rails 'verbs:*' --policy round_robin"
+pingpong="timeout -k 9 150 $build/src/tools/railmux pingpong --rails 'verbs:*' --policy round_robin"
 models='export XDG_CACHE_HOME=/tmp/no-models; cd /tmp'
-"$vm" pair --timeout 300 "$models; $pingpong --listen 5000" \
+"$vm" pair --timeout -k 9 300 "$models; $pingpong --listen 5000" \
     "$models; until $pingpong --connect 10.77.0.1:5000 --sizes 8,256K --iterations 20; do sleep 0.2; done" \
     >"$work/out" 2>"$work/err" || fail "two machines: status $?"
 grep -q 'verbs:rxe0:1 [1-9].*verbs:rxe1:1 [1-9]' "$work/out" || fail "two machines: not over both rails"

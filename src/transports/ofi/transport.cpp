@@ -9,6 +9,7 @@
 #include "base/text.hpp"
 #include "transports/ofi/providers.hpp"
 #include "transports/ofi/rail.hpp"
+#include "transports/ofi/signals.hpp"
 #include "transports/ofi/within.hpp"
 #include "transports/plain_text.hpp"
 
@@ -167,6 +168,9 @@ std::unique_ptr<transports::Rail> OfiTransport::open(const RailInfo& device) {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_transport(const Services& services) { return std::make_unique<OfiTransport>(services); }
+std::unique_ptr<Transport> make_transport(const Services& services) {
+    give_signals_back();  // before libfabric's providers set handlers that call those which they found
+    return std::make_unique<OfiTransport>(services);
+}
 
 }  // namespace railmux::transports::ofi
