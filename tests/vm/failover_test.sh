@@ -145,7 +145,7 @@ fi
 trouble "$both, its address" address $((2 + moments / 10)) --rails "$both" --max-bytes 64K
 INSIDE
 limit=$((300 + 25 * moments))
-"$vm" pair --timeout -k 9 $limit --console "$work/kernel" "bash $work/inside A $railmux $moments $seed" \
+"$vm" pair --timeout $limit --console "$work/kernel" "bash $work/inside A $railmux $moments $seed" \
     "bash $work/inside B $railmux $moments $seed" >"$work/out" 2>"$work/err" || fail "status $?"
 grep 'were right' "$work/out"
 echo "ok"

@@ -19,7 +19,7 @@ refuses "run needs a command" run
 refuses "pair needs two commands" pair true
 
 status=0
-SAID='by the caller' "$vm" run --timeout -k 9 300 -- bash -c '
+SAID='by the caller' "$vm" run --timeout 300 -- bash -c '
     echo "$SAID in $PWD"
     echo "to standard error" >&2
     rdma link
@@ -33,7 +33,7 @@ grep -qxF "to standard error" "$work/err" || fail "standard error got lost"
 [ ! -e /etc/of-the-machine ] || fail "the machine wrote to this host"
 
 status=0
-"$vm" run --timeout -k 9 3 sleep 1000 >"$work/out" 2>"$work/err" || status=$?
+"$vm" run --timeout 3 sleep 1000 >"$work/out" 2>"$work/err" || status=$?
 [ $status = 124 ] || fail "beyond the limit the status is $status, not 124"
 grep -qF "not over within 3 s" "$work/err" || fail "the limit is not said"
 echo "ok"

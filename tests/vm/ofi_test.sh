@@ -20,7 +20,7 @@ grep -q '^ofi:verbs;ofi_rxm:rxe0a  *usable' info || {
 "$build/tests/contract" -c 'ofi verbs;ofi_rxm:rxe0a' || exit 11
 INSIDE
 status=0
-"$vm" run --timeout -k 9 800 --memory 2048 -- bash "$work/inside" "$build" >"$work/out" 2>"$work/err" || status=$?
+"$vm" run --timeout 800 --memory 2048 -- bash "$work/inside" "$build" >"$work/out" 2>"$work/err" || status=$?
 [ $status != 77 ] || { tail -n 1 "$work/out"; exit 77; }
 [ $status = 0 ] || fail "status $status"
 echo "ok"
