@@ -60,12 +60,16 @@ bool has_rdma() {
     return verbs != all.end() && !usable_devices(**verbs).empty();
 }
 
-/// The first port and another one of its network, or itself where there is none.
+/// The first port and another one of its network, or itself where there is none. The devices are listed once: in an emulated
+/// machine that takes longer than most of what is tested.
 Fixture over_rdma() {
-    auto around = std::make_shared<Surroundings>();
-    around->all = transports::builtin_transports(around->services);
+    static const auto around = [] {
+        auto made = std::make_shared<Surroundings>();
+        made->all = transports::builtin_transports(made->services);
+        return made;
+    }();
     auto& verbs = **std::ranges::find(around->all, "verbs", [](const auto& t) { return t->name(); });
-    const auto devices = usable_devices(verbs);
+    static const auto devices = usable_devices(verbs);
     Fixture fixture;
     fixture.surroundings.push_back(around);
     fixture.first = verbs.open(devices.at(0));

@@ -1,6 +1,7 @@
 // Rails that share a bottleneck: found, used as one, and given back when one of them is lost or no longer what it was.
 #include "engine/pair.hpp"
 #include "engine/sim_pair.hpp"
+#include "repeats.hpp"
 
 using namespace railmux;
 using test::pattern;
@@ -90,7 +91,7 @@ TEST_CASE("groups: rails that share the CPU are found, and count as one", "[engi
 }
 
 TEST_CASE("groups: rails of their own are never taken to share", "[engine]") {
-    for (std::uint64_t seed = 1; seed <= 50; ++seed) {
+    for (std::uint64_t seed = 1; seed <= static_cast<std::uint64_t>(test::repeats(50)); ++seed) {
         TwoRails rails(timing(0.01, 2000), seed);
         const auto found = rails.assess();
         REQUIRE(found.pairs.size() == 1);

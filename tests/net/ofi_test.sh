@@ -40,7 +40,7 @@ for progress in hybrid block; do
     echo "a provider that fails while it is used is opened anew, and its rail used again ($progress)"
     : >"$work/err"  # the job opens it some time; until then it says what the job before has said
     RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=failing TROUBLED_FILE=$work/fails RAILMUX_PROGRESS=$progress \
-        timeout -k 9 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 --iterations 100000 \
+        timeout -k 9 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 --iterations 20000 \
         --json --set log=debug >"$work/result" 2>"$work/err" &
     job=$!
     both_linked() { [ "$(grep -c 'link .* up$' "$work/err")" -ge 2 ]; }

@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include "model/prior.hpp"
+#include "repeats.hpp"
 #include "unit/model_worlds.hpp"
 
 using namespace railmux;
@@ -80,10 +81,11 @@ TEST_CASE("noise on the simulated fabric moves no parameter far", "[model][sim]"
 }
 
 TEST_CASE("two hundred noisy runs find every change of protocol and no other", "[model]") {
+    const auto runs = static_cast<std::size_t>(test::repeats(200));
     for (const auto& system : test::systems()) {
-        int found = 0;
+        std::size_t found = 0;
         std::vector<double> errors;
-        for (std::uint64_t seed = 0; seed < 200; ++seed) {
+        for (std::uint64_t seed = 0; seed < runs; ++seed) {
             test::FormulaLink link(system.truth, tenth(system.truth), seed);
             Prober prober(full());
             const auto& outcome = run(prober, link);
@@ -93,10 +95,10 @@ TEST_CASE("two hundred noisy runs find every change of protocol and no other", "
         }
         std::ranges::sort(errors);
         CAPTURE(system.name, found, errors.back());
-        CHECK(found == 200);
+        CHECK(found == runs);
         CHECK(errors.back() < 0.08);
-        test::figures() << system.name << ": changes right in " << found << " of 200, worst error median "
-                        << errors[100] << " max " << errors.back() << "\n";
+        test::figures() << system.name << ": changes right in " << found << " of " << runs << ", worst error median "
+                        << errors[runs / 2] << " max " << errors.back() << "\n";
     }
 }
 

@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "repeats.hpp"
 #include "sched/vft.hpp"
 #include "sched/world.hpp"
 
@@ -135,7 +136,7 @@ struct Distribution {
 Distribution small_messages() {
     Random random(1);
     Distribution ratio;
-    for (int i = 0; i < 10'000; ++i) {
+    for (int i = 0; i < test::repeats(10'000); ++i) {
         const auto made = instance(random, 1, 32 * 1024 - 1);
         std::vector<double> busy(made.rails.size(), 0);
         ratio.values.push_back(vft_makespan(made) / best_whole(made, 0, busy));
@@ -147,7 +148,7 @@ Distribution small_messages() {
 Distribution large_messages() {
     Random random(2);
     Distribution ratio;
-    for (int i = 0; i < 10'000; ++i) {
+    for (int i = 0; i < test::repeats(10'000); ++i) {
         const auto made = instance(random, 32 * 1024, 4 * 1024 * 1024);
         ratio.values.push_back(vft_makespan(made) / best_divided(made));
     }
@@ -192,7 +193,7 @@ TEST_CASE("large messages end within 25 % of the optimum at worst", "[sched][wor
 TEST_CASE("another rail never makes it more than 2 % worse", "[sched][world][!shouldfail]") {
     Random random(3);
     Distribution ratio;
-    for (int i = 0; i < 10'000; ++i) {
+    for (int i = 0; i < test::repeats(10'000); ++i) {
         auto made = instance(random, 1, 1024 * 1024);
         const auto before = vft_makespan(made);
         made.rails.push_back({.latency_ns = between(random, 5'000, 50'000), .per_byte_ns = between(random, 0.8, 80)});
