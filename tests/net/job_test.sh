@@ -15,6 +15,7 @@ timeout -k 9 60 "$railmux" run -n 3 sh -c '[ "$RAILMUX_JOB_RANK" != 1 ] || kill 
 grep -q 'rank 1 died of signal 11' "$work/err" || fail "the dead rank is not named"
 
 echo "a program of railmux dies of its signal, too"
+ulimit -c 0  # no core is left lying about
 for signal in ABRT TERM; do
     : >"$work/err"
     timeout -k 9 60 "$railmux" run -n 2 --no-prefix sh -c 'echo $$ >"$0.$RAILMUX_JOB_RANK"; exec "$@"' "$work/pid" \
