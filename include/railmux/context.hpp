@@ -96,7 +96,8 @@ public:
 
     /// Starts receiving. `from` may be any_source. A message longer than the buffer is cut and reported as truncated. What
     /// mprobe took out throws Error(invalid_argument) if it was received already.
-    [[nodiscard]] Request irecv(Peer from, TagMatch match, MutableBuffer buffer, Completion done = {});
+    [[nodiscard]] Request irecv(Peer from, TagMatch match, MutableBuffer buffer);
+    [[nodiscard]] Request irecv(Peer from, TagMatch match, MutableBuffer buffer, Completion done);
     [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter,
                                 Completion done = {});
     [[nodiscard]] Request irecv(Message&& message, MutableBuffer buffer, Completion done = {});

@@ -3,3 +3,5 @@
 #pragma once
 
 #define RAILMUX_IN_LINE [[gnu::always_inline]] inline
+// The same of a lambda, behind its parameters.
+#define RAILMUX_LAMBDA_IN_LINE __attribute__((always_inline))

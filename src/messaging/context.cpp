@@ -35,6 +35,7 @@ Request Context::isend(Peer to, Tag tag, ConstBuffer data, Completion done) {
 Request Context::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done) {
     return engine_->isend(to, tag, gather, std::move(done));
 }
+Request Context::irecv(Peer from, TagMatch match, MutableBuffer buffer) { return engine_->irecv(from, match, buffer); }
 Request Context::irecv(Peer from, TagMatch match, MutableBuffer buffer, Completion done) {
     return engine_->irecv(from, match, {&buffer, 1}, std::move(done));
 }

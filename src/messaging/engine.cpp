@@ -5,6 +5,7 @@
 #include "base/crypto.hpp"
 #include "base/host.hpp"
 #include "messaging/eager.hpp"
+#include "messaging/way_in.hpp"
 
 namespace railmux::messaging {
 
@@ -138,12 +139,6 @@ void Engine::refuse_peer() {
     throw Error(ErrorCode::invalid_argument, "no such peer", "use a Peer of this very context");
 }
 
-/// The peer of an operation that is begun.
-std::uint32_t Engine::partner(Peer peer) {
-    refuse_if_left();
-    return known_peer(peer);
-}
-
 transports::Segment Engine::source(ConstBuffer data) noexcept {
     return {const_cast<std::byte*>(data.data()), data.size(), 0};  // a segment is written to only where it receives
 }
@@ -238,18 +233,27 @@ void Engine::flush_now() {
     posted();
 }
 
+Request Engine::irecv(Peer from, TagMatch match, MutableBuffer buffer) {
+    const Lock lock(*this);
+    const auto peer = origin(from);
+    return begin_receive(operations_.begin_receive(buffer), peer, match);
+}
+
 Request Engine::irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion&& done) {
     const Lock lock(*this);
-    refuse_if_left();
-    const auto peer = from.valid() ? known_peer(from) : anybody;
+    const auto peer = origin(from);
     Operation& operation = operations_.begin(true, std::move(done));
     for (const auto part : scatter) operation.add({part.data(), part.size(), 0});
+    return begin_receive(operation, peer, match);
+}
+
+RAILMUX_IN_LINE Request Engine::begin_receive(Operation& operation, std::uint32_t peer, TagMatch match) {
     operation.posted.peer = peer;
     operation.posted.tag = match.tag & match.mask;
     operation.posted.mask = match.mask;
     const auto slot = operation.index;
     if (const auto gone = gone_for_good(peer); gone != ErrorCode::ok && receiver_.probe(peer, match) == nullptr) {
-        operations_.finish(operation, {.code = gone, .peer = from, .tag = match.tag});
+        operations_.finish(operation, {.code = gone, .peer = Peer::from_index(peer), .tag = match.tag});
     } else {
         receiver_.start(operation, now_);
     }

@@ -72,6 +72,7 @@ public:
     [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data);
     /// Returns when the buffer is the application's again. Throws Error.
     void send(Peer to, Tag tag, ConstBuffer data);
+    [[nodiscard]] Request irecv(Peer from, TagMatch match, MutableBuffer buffer);
     [[nodiscard]] Request irecv(Peer from, TagMatch match, std::span<const MutableBuffer> scatter, Completion&& done);
     [[nodiscard]] Request irecv(Message& message, MutableBuffer buffer, Completion&& done);
     [[nodiscard]] std::optional<Status> probe(Peer from, TagMatch match);
@@ -174,6 +175,8 @@ private:
         Lock& operator=(const Lock&) = delete;
     };
 
+    struct Above;  // what a pass hands frames to (waiting.cpp)
+
     struct Told {
         RailCallback rail_down;
         RailCallback rail_up;
@@ -209,12 +212,21 @@ private:
         return peer.index();
     }
     [[noreturn]] static void refuse_peer();
-    [[nodiscard]] std::uint32_t partner(Peer peer);
+    [[nodiscard]] inline Request begin_receive(Operation& operation, std::uint32_t peer, TagMatch match);
     void refuse_if_left() const {
         if (left_) [[unlikely]]
             refuse_as_left();
     }
     [[noreturn]] static void refuse_as_left();
+    /// The peer of an operation that is begun; and whom a receive is from.
+    [[nodiscard]] std::uint32_t partner(Peer peer) {
+        refuse_if_left();
+        return known_peer(peer);
+    }
+    [[nodiscard]] std::uint32_t origin(Peer from) {
+        refuse_if_left();
+        return from.valid() ? known_peer(from) : anybody;
+    }
     [[nodiscard]] ErrorCode gone_for_good(std::uint32_t peer);
     [[nodiscard]] static transports::Segment source(ConstBuffer data) noexcept;
     static void add_source(Operation& operation, std::span<const ConstBuffer> gather);
@@ -250,8 +262,8 @@ private:
     void refuse_if_called_back(std::string_view what) const;
     inline Status wait_locked(Request& request);
     void look_for(const Operation& operation);
-    [[nodiscard]] Status take(Request& request) {
-        Operation& operation = operations_.at(request.slot_);
+    [[nodiscard]] RAILMUX_IN_LINE Status take(Request& request) { return take(request, operations_.at(request.slot_)); }
+    [[nodiscard]] RAILMUX_IN_LINE Status take(Request& request, Operation& operation) {
         const auto status = operation.status;
         operations_.free(operation);
         request.engine_ = nullptr;

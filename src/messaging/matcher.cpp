@@ -2,36 +2,7 @@
 
 namespace railmux::messaging {
 
-namespace {
-constexpr Tag full_mask = ~Tag{0};
-}
-
 Matcher::Matcher() : posted_(initial_buckets), unexpected_(initial_buckets) {}
-
-template <typename Node>
-void Matcher::Chain<Node>::push(Node& node) noexcept {
-    node.next = nullptr;
-    node.previous = tail;
-    (tail == nullptr ? head : tail->next) = &node;
-    tail = &node;
-}
-
-template <typename Node>
-void Matcher::Chain<Node>::remove(Node& node) noexcept {
-    (node.previous == nullptr ? head : node.previous->next) = node.next;
-    (node.next == nullptr ? tail : node.next->previous) = node.previous;
-}
-
-std::size_t Matcher::hash(std::uint32_t peer, Tag tag) noexcept {
-    // Fibonacci hashing; tags and peers are often small consecutive numbers, which it spreads evenly.
-    const auto mixed = (tag ^ (std::uint64_t{peer} << 40)) * 0x9E3779B97F4A7C15ULL;
-    return static_cast<std::size_t>(mixed >> 32);
-}
-
-template <typename Node>
-Matcher::Chain<Node>& Matcher::chain_of(std::vector<Chain<Node>>& buckets, const Node& node) noexcept {
-    return buckets[hash(node.peer, node.tag) & (buckets.size() - 1)];
-}
 
 template <typename Node>
 void Matcher::grow(std::vector<Chain<Node>>& buckets) {
@@ -46,24 +17,7 @@ void Matcher::grow(std::vector<Chain<Node>>& buckets) {
     buckets = std::move(larger);
 }
 
-void Matcher::post(Posted& receive) {
-    receive.stamp = next_stamp_++;
-    receive.listed = true;
-    if (receive.mask != full_mask) {
-        wild_.push(receive);
-        return;
-    }
-    if (++posted_count_ > posted_.size()) grow(posted_);
-    if (receive.peer == anybody) ++any_source_count_;
-    chain_of(posted_, receive).push(receive);
-}
-
-template <typename Node>
-Node* Matcher::find_in(const Chain<Node>& chain, std::uint32_t peer, Tag tag) noexcept {
-    Node* node = chain.head;
-    while (node != nullptr && (node->tag != tag || node->peer != peer)) node = node->next;
-    return node;
-}
+template void Matcher::grow(std::vector<Chain<Posted>>&);
 
 Posted* Matcher::first_exact(std::uint32_t peer, Tag tag) const noexcept {
     return find_in(posted_[hash(peer, tag) & (posted_.size() - 1)], peer, tag);
@@ -76,13 +30,8 @@ Posted* Matcher::first_wild(std::uint32_t peer, Tag tag) const noexcept {
     return nullptr;
 }
 
-Posted* Matcher::match(std::uint32_t peer, Tag tag) noexcept {
-    if (wild_.head == nullptr && any_source_count_ == 0) {  // nothing to choose between
-        auto& chain = posted_[hash(peer, tag) & (posted_.size() - 1)];
-        Posted* only = find_in(chain, peer, tag);
-        if (only != nullptr) unlist(*only, chain);
-        return only;
-    }
+/// The first posted of all that match.
+Posted* Matcher::choose(std::uint32_t peer, Tag tag) noexcept {
     Posted* best = posted_count_ > any_source_count_ ? first_exact(peer, tag) : nullptr;
     const auto consider = [&best](Posted* other) {
         if (other != nullptr && (best == nullptr || other->stamp < best->stamp)) best = other;
@@ -97,14 +46,6 @@ void Matcher::withdraw(Posted& receive) noexcept {
     if (receive.mask == full_mask) return unlist(receive, chain_of(posted_, receive));
     receive.listed = false;
     wild_.remove(receive);
-}
-
-/// Of one that matches exactly.
-void Matcher::unlist(Posted& receive, Chain<Posted>& chain) noexcept {
-    receive.listed = false;
-    --posted_count_;
-    if (receive.peer == anybody) --any_source_count_;
-    chain.remove(receive);
 }
 
 Posted* Matcher::withdraw_any_of(std::uint32_t peer) noexcept {

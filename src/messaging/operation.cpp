@@ -7,29 +7,16 @@
 namespace railmux::messaging {
 
 Operation& Operations::begin(bool receive, Completion&& done) {
-    Operation& operation = table_.take();
-    operation.receive = receive;
-    operation.posted.operation = &operation;
-    operation.detached = false;
-    operation.state = OperationState::active;
-    operation.status = {};
-    if (done) operation.done = std::move(done);
-    operation.pieces.clear();
+    Operation& operation = begun(receive);
     operation.piece = {};
     operation.bytes = 0;
+    if (done) operation.done = std::move(done);
     return operation;
 }
 
-void Operations::finish(Operation& operation, const Status& status) {
-    operation.status = status;
-    if (operation.done) {
-        operation.state = OperationState::finishing;
-        finishing_.push(operation);
-        return;
-    }
-    ++ended_;
-    operation.state = OperationState::over;
-    if (operation.detached) free(operation);
+void Operations::call_later(Operation& operation) noexcept {
+    operation.state = OperationState::finishing;
+    finishing_.push(operation);
 }
 
 void Operations::detach(Operation& operation) noexcept {

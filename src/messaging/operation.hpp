@@ -97,6 +97,13 @@ class Operations {
 public:
     /// An operation without a buffer yet.
     [[nodiscard]] Operation& begin(bool receive, Completion&& done);
+    /// A receive without a callback, into one piece.
+    [[nodiscard]] RAILMUX_IN_LINE Operation& begin_receive(std::span<std::byte> into) {
+        Operation& operation = begun(true);
+        operation.piece = {into.data(), into.size(), 0};
+        operation.bytes = into.size();
+        return operation;
+    }
     /// A send that is over already, and has no callback: all there is of it is its result.
     [[nodiscard]] RAILMUX_IN_LINE Operation& begin_over() {
         Operation& operation = table_.take();
@@ -106,7 +113,15 @@ public:
         return operation;
     }
     /// Ends it: its result may be taken at once, or after its callback has run.
-    void finish(Operation& operation, const Status& status);
+    RAILMUX_IN_LINE void finish(Operation& operation, const Status& status) {
+        operation.status = status;
+        if (operation.done) [[unlikely]]
+            return call_later(operation);
+        ++ended_;
+        operation.state = OperationState::over;
+        if (operation.detached) [[unlikely]]
+            free(operation);
+    }
     /// Frees it: the result is taken.
     void free(Operation& operation) noexcept {
         if (operation.done) [[unlikely]]
@@ -131,6 +146,18 @@ public:
     [[nodiscard]] std::uint64_t ended() const noexcept { return ended_; }
 
 private:
+    [[nodiscard]] RAILMUX_IN_LINE Operation& begun(bool receive) {
+        Operation& operation = table_.take();
+        operation.receive = receive;
+        operation.posted.operation = &operation;
+        operation.detached = false;
+        operation.state = OperationState::active;
+        if (!operation.pieces.empty()) [[unlikely]]
+            operation.pieces.clear();
+        return operation;  // whose status is set when it is known
+    }
+    void call_later(Operation& operation) noexcept;
+
     SlotTable<Operation> table_;
     OperationQueue finishing_;
     std::uint64_t ended_ = 0;

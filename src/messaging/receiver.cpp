@@ -1,27 +1,17 @@
-#include "messaging/receiver.hpp"
+#include "messaging/way_in.hpp"
 
 #include <algorithm>
 #include <cstring>
 
 namespace railmux::messaging {
 
-namespace {
-
-/// The outcome of receiving a message of `status.message` bytes into `room` bytes.
-Status received(Status status, std::size_t room) noexcept {
-    status.bytes = std::min(status.message, room);
-    status.code = status.bytes < status.message ? ErrorCode::truncated : ErrorCode::ok;
-    return status;
-}
-
-}  // namespace
-
 Receiver::Receiver(Operations& operations, rails::RailManager& rails, BulkIn& bulk)
     : operations_(operations), rails_(rails), bulk_(bulk) {}
 
 // --- What the application asks for -----------------------------------------------------------------------------------
 
-void Receiver::start(Operation& operation, base::Nanoseconds now) {
+/// There are messages that nobody has asked for yet.
+void Receiver::start_late(Operation& operation, base::Nanoseconds now) {
     const auto& posted = operation.posted;
     if (auto* found = matcher_.find(posted.peer, {posted.tag, posted.mask}); found != nullptr) {
         matcher_.take(*found);
@@ -92,38 +82,21 @@ Operation* Receiver::match(std::uint32_t peer, Tag tag) noexcept {
     return posted == nullptr ? nullptr : posted->operation;
 }
 
-RAILMUX_IN_LINE void Receiver::deliver(Operation& operation, Status status, std::span<const std::byte> payload) {
-    status = received(status, operation.bytes);
-    scatter(operation.buffer(), payload.first(status.bytes));
-    operations_.finish(operation, status);
-}
-
-bool Receiver::on_eager(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
-    const auto eager = parse_eager(body);
-    if (!eager) return false;
-    if (Operation* operation = match(peer, eager->tag); operation != nullptr) {
-        rails_.consumed(peer, credit_of(eager->payload.size()), now);
-        deliver(*operation, {.peer = Peer::from_index(peer), .tag = eager->tag, .message = eager->payload.size()},
-                eager->payload);
-        return true;
-    }
-    if (closed_) {
-        rails_.consumed(peer, credit_of(eager->payload.size()), now);
-        return true;
-    }
+/// Nobody has asked for it yet.
+void Receiver::keep_eager(std::uint32_t peer, const EagerBody& eager, base::Nanoseconds now) {
+    if (closed_) return rails_.consumed(peer, credit_of(eager.payload.size()), now);
     Arrived& message = arrived_.take();
     message.peer = peer;
-    message.tag = eager->tag;
+    message.tag = eager.tag;
     message.left_behind = false;
     message.orphan = ErrorCode::ok;
-    message.bytes = eager->payload.size();
-    if (!eager->payload.empty()) {
-        message.payload = rails_.pool().take(eager->payload.size());
-        std::memcpy(message.payload->data(), eager->payload.data(), eager->payload.size());
+    message.bytes = eager.payload.size();
+    if (!eager.payload.empty()) {
+        message.payload = rails_.pool().take(eager.payload.size());
+        std::memcpy(message.payload->data(), eager.payload.data(), eager.payload.size());
     }
     matcher_.add(message);
     ++unexpected_;
-    return true;
 }
 
 bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {

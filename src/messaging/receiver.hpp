@@ -40,7 +40,7 @@ public:
     Receiver(Operations& operations, rails::RailManager& rails, BulkIn& bulk);
 
     /// Receives the first message that fits, now or when it comes. The operation's posted peer, tag and mask are set.
-    void start(Operation& operation, base::Nanoseconds now);
+    inline void start(Operation& operation, base::Nanoseconds now);
     /// Withdraws a receive that has not matched; false when it has.
     [[nodiscard]] bool cancel(Operation& operation);
 
@@ -51,7 +51,7 @@ public:
     void drop(Arrived& message, base::Nanoseconds now);
 
     // Frames; false when one breaks the protocol.
-    [[nodiscard]] bool on_eager(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] inline bool on_eager(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
 
     void peer_gone(std::uint32_t peer, ErrorCode code);
@@ -64,6 +64,8 @@ public:
     [[nodiscard]] std::uint64_t unexpected() const noexcept { return unexpected_; }
 
 private:
+    void keep_eager(std::uint32_t peer, const EagerBody& eager, base::Nanoseconds now);
+    void start_late(Operation& operation, base::Nanoseconds now);
     inline void deliver(Operation& operation, Status status, std::span<const std::byte> payload);
     void answer_rts(Operation& operation, const Status& message, const BulkIn::Offer& offer, base::Nanoseconds now);
     void bulk_received(std::uint64_t operation, ErrorCode code) override;

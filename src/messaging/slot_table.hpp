@@ -21,14 +21,14 @@ public:
     [[nodiscard]] T& take() {
         if (free_count_ == 0) [[unlikely]]
             grow();
-        T& slot = at(free_[--free_count_]);
+        T& slot = *free_[--free_count_];
         slot.used = true;
         return slot;
     }
     void give(T& slot) noexcept {
         slot.used = false;
         ++slot.generation;  // handles still out there name nothing any more
-        free_[free_count_++] = slot.index;
+        free_[free_count_++] = &slot;
     }
     [[nodiscard]] T& at(std::uint32_t index) noexcept { return slots_[index]; }
 
@@ -49,14 +49,15 @@ public:
 private:
     [[gnu::noinline]] void grow() {
         const auto index = static_cast<std::uint32_t>(slots_.size());
-        slots_.add().index = index;
+        T& slot = slots_.add();
+        slot.index = index;
         if (free_.size() < slots_.size()) free_.resize(2 * slots_.size());  // so that give never allocates
-        free_[free_count_++] = index;
+        free_[free_count_++] = &slot;
     }
 
     base::StableVector<T> slots_;
-    std::vector<std::uint32_t> free_;  // room for all of them
-    std::size_t free_count_ = 0;       // the first so many are
+    std::vector<T*> free_;        // room for all of them
+    std::size_t free_count_ = 0;  // the first so many are
 };
 
 template <typename T>

@@ -1,5 +1,7 @@
 // Engine: looking at everything, and waiting for what comes of it.
 #include "messaging/engine.hpp"
+#include "messaging/way_in.hpp"
+#include "rails/way_up.hpp"
 
 namespace railmux::messaging {
 
@@ -17,12 +19,24 @@ base::Nanoseconds after(base::Nanoseconds now, std::chrono::nanoseconds timeout)
 
 }  // namespace
 
+/// Takes eager frames without a call.
+struct Engine::Above {
+    Engine& engine;
+    [[nodiscard]] RAILMUX_IN_LINE bool on_frame(std::uint32_t peer, const rails::FrameHeader& header,
+                                                std::span<const std::byte> body) const {
+        if (header.type == rails::FrameType::eager) [[likely]]
+            return engine.receiver_.on_eager(peer, body, engine.now_);
+        return engine.on_frame(peer, header, body);
+    }
+};
+
 bool Engine::pass(base::Nanoseconds now) {
     now_ = now;
     unlooked_bytes_ = 0;
     progress_.looked();
     flush_deferred();  // the rest of a burst leaves before anything is looked for
-    bool any = rails_.poll(now);
+    Above above{*this};
+    bool any = rails_.poll(above, now);
     if (target_.answer(now_)) rails_.flush(now_);
     if ((operations_.any_finished() || any_news()) && call_back()) {
         any = true;
@@ -110,14 +124,14 @@ void Engine::set_progress(ProgressMode mode) {
 /// A thread that waits lets others in, for which the lock must have been taken once only. What is over needs no look at the
 /// rails, which is why sends ask for one now and then (bytes_per_look): so a program moves on that waits for nothing else.
 RAILMUX_IN_LINE Status Engine::wait_locked(Request& request) {
-    const Operation& operation = operation_of(request);
+    Operation& operation = operation_of(request);
     if (deferred_) {  // whoever waits has no more to add to the burst
         rails_.post_lined_up(now_);
         posted();
     }
     if (operation.state != OperationState::over || unlooked_bytes_ >= bytes_per_look) [[unlikely]]
         look_for(operation);
-    return take(request);
+    return take(request, operation);
 }
 
 Status Engine::wait(Request& request) {

@@ -51,11 +51,6 @@ void store_keys(std::byte* to, std::span<const rails::BulkTarget::Key> keys) noe
     }
 }
 
-std::optional<EagerBody> parse_eager(std::span<const std::byte> body) noexcept {
-    if (body.size() < EagerBody::size) return std::nullopt;
-    return EagerBody{base::load<std::uint64_t>(body.data()), body.subspan(EagerBody::size)};
-}
-
 std::optional<RtsBody> parse_rts(std::span<const std::byte> body, std::vector<rails::BulkTarget::Key>& keys) {
     base::Reader in(body);
     RtsBody rts;

@@ -74,7 +74,10 @@ void store_keys(std::byte* to, std::span<const rails::BulkTarget::Key> keys) noe
 /// Bytes of a key in a list; the list begins with 8 more.
 inline constexpr std::size_t bulk_key_size = 24;
 
-[[nodiscard]] std::optional<EagerBody> parse_eager(std::span<const std::byte> body) noexcept;
+[[nodiscard]] inline std::optional<EagerBody> parse_eager(std::span<const std::byte> body) noexcept {
+    if (body.size() < EagerBody::size) return std::nullopt;
+    return EagerBody{base::load<std::uint64_t>(body.data()), body.subspan(EagerBody::size)};
+}
 /// Puts the keys into `keys`, whose old content goes; so do the others.
 [[nodiscard]] std::optional<RtsBody> parse_rts(std::span<const std::byte> body,
                                                std::vector<rails::BulkTarget::Key>& keys);

@@ -153,6 +153,10 @@ private:
     void leave_wait(bool turn);
     void wait_for_turn(base::Nanoseconds deadline);
     [[nodiscard]] base::Nanoseconds earliest_due() const noexcept;
+    template <typename S, typename Over>
+    bool until_shared(S& subject, Over& over, base::Nanoseconds deadline);
+    template <typename S>
+    bool rest(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline, bool spins, bool crowded);
     template <typename S>
     bool step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline);
     bool sleep(Who who, Sleeper& sleeper, base::Nanoseconds deadline);
@@ -198,16 +202,20 @@ private:
 };
 
 template <typename S, typename Over>
-bool Progress::until(S& subject, Over over, base::Nanoseconds deadline) {
+RAILMUX_IN_LINE bool Progress::until(S& subject, Over over, base::Nanoseconds deadline) {
+    if (shared()) return until_shared(subject, over, deadline);
     auto idle_since = never;
-    if (!shared()) {
-        while (!over()) {
-            step(subject, idle_since, deadline);
-            if (deadline != never && subject.now() >= deadline) return over();
-        }
-        return true;
+    while (!over()) {
+        step(subject, idle_since, deadline);
+        if (deadline != never && subject.now() >= deadline) return over();
     }
+    return true;
+}
+
+template <typename S, typename Over>
+[[gnu::noinline]] bool Progress::until_shared(S& subject, Over& over, base::Nanoseconds deadline) {
     if (over()) return true;
+    auto idle_since = never;
     Visit visit(*this);
     while (!over()) {
         if (!visit.turn) visit.turn = turns_.take();
@@ -226,7 +234,7 @@ bool Progress::until(S& subject, Over over, base::Nanoseconds deadline) {
 /// One look, and a sleep if there was nothing and the mode says so. True if anything happened, perhaps to what another waiter
 /// looks at himself.
 template <typename S>
-bool Progress::step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline) {
+RAILMUX_IN_LINE bool Progress::step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline) {
     // Reading the clock takes a tenth of a look at a socket, so a wait does it at every eighth only; what comes in makes the
     // rail manager read it.
     const auto mode = this->mode();
@@ -238,6 +246,13 @@ bool Progress::step(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds
         return true;
     }
     if (mode == ProgressMode::poll || (spins && !exact)) return false;
+    return rest(subject, idle_since, deadline, spins, crowded);
+}
+
+/// There was nothing, and it is time to think of sleeping.
+template <typename S>
+[[gnu::noinline]] bool Progress::rest(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline, bool spins,
+                                      bool crowded) {
     const auto now = subject.last_now();
     if (spins) {
         idle_since = std::min(idle_since, now);

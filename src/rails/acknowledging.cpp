@@ -100,7 +100,7 @@ void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& head
         body = body.subspan(sizeof(std::uint64_t));
     }
     if (talk.session.hear(header.ack) == Session::Hearing::news) ledger_.heard(link, talk, header, now);
-    const bool credit = take_credit(talk, header);
+    const bool credit = talk.take_credit(header);
     if (!take_acks(link, header, body, credit, now)) {
         return break_off(link, "it acknowledged what was never sent", now);
     }

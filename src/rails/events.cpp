@@ -1,68 +1,19 @@
 // RailManager: looking at the rails, and what they report; frames go on in receiving.cpp.
-#include "rails/rail_manager.hpp"
+#include "rails/way_up.hpp"
 
 #include <algorithm>
 #include <cassert>
-
-#include "base/in_line.hpp"
 
 namespace railmux::rails {
 
 using transports::EventKind;
 
 namespace {
-// What came in while nobody took the time may have been there for a while, or have woken us: it says nothing of the network.
-constexpr base::Nanoseconds not_timed = base::millisecond;
 // What is made gets its addresses within moments, each of which is told.
 constexpr base::Nanoseconds scan_delay = 50 * base::millisecond;
 }  // namespace
 
-bool RailManager::poll(base::Nanoseconds now) {
-    now_ = now;
-    bool any = now >= due_ && catch_up();
-    if (assessor_.working()) [[unlikely]] {
-        any = assessor_.step(now) || any;
-        schedule(std::min(assessor_.next_step(), assessor_.repeat(now)));
-    }
-    const bool found = look_round(assessor_.timing(now), now);
-    keeping_up_.looked(found, now);
-    if (heard_awaited_) [[unlikely]]
-        static_cast<void>(catch_up());
-    if (now >= next_deadline_) [[unlikely]] {
-        keep_time(now);
-        any = true;  // operations may have failed: whoever is about to sleep must look again
-    }
-    if (!late_links_.empty()) [[unlikely]] {
-        close_late(now);
-        any = true;
-    }
-    if (!dirty_.empty()) flush(now);
-    return any || found;
-}
-
-/// The first rail that has something ends the round: what it brought should reach the application before other rails are
-/// looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn.
-bool RailManager::look_round(bool exact, base::Nanoseconds now) {
-    if (watched_of_ != links_.changes()) [[unlikely]]
-        list_rails();
-    const auto rails = watched_.size();
-    if (exact) [[unlikely]] {  // what is timed there should not wait for the others
-        const auto timed = std::ranges::find(watched_, assessor_.timed_rail());
-        if (timed != watched_.end()) next_rail_ = static_cast<std::size_t>(timed - watched_.begin());
-    }
-    for (auto left = rails; left > 0; --left) {
-        const auto place = next_rail_;
-        next_rail_ = place + 1 < rails ? place + 1 : 0;
-        if (place == 0) looks_.begun = now;
-        const auto rail = watched_[place];
-        const bool found = assessor_.may_look(rail, now) && poll_rail(rail, exact, now);
-        if (next_rail_ == 0) looks_.looked = looks_.begun;
-        if (found) return true;
-    }
-    if (rails == 0) looks_.looked = now;
-    looks_.quiet = now;
-    return false;
-}
+bool RailManager::poll(base::Nanoseconds now) { return poll(upper_, now); }
 
 void RailManager::list_rails() {
     watched_of_ = links_.changes();
@@ -86,48 +37,6 @@ void RailManager::keep_time(base::Nanoseconds now) {
     schedule(assessor_.repeat(now));
     schedule(assessor_.next_step());
     if (ledger_.node().take_damage()) report_damage();
-}
-
-bool RailManager::poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds now) {
-    const auto begun = exact ? options_.clock() : now;
-    const auto blind = exact ? watch_.looks(begun) : not_timed;
-    const auto count = rails_[rail].rail->poll(events_);
-    if (count == 0) return false;
-    // A wait does not read the clock for each look; what comes in at last is to be timed all the same, and time limits
-    // must not begin in the past.
-    const bool news = take_note(rail, {events_.data(), count});
-    const auto ended = exact || news ? options_.clock() : now;
-    if (news) now = now_ = ended;
-    look_ = {.begun = begun, .at = ended, .blind = blind};
-    if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);
-    for (std::size_t i = 0; i < count; ++i) handle(rail, events_[i], now);
-    ledger_.settle(now, now - looks_.quiet);
-    return true;
-}
-
-/// Before the first of these is handled: whether there is more than ends of what was posted. What would be posted now to a link
-/// whose end is among them would be done after that end.
-RAILMUX_IN_LINE bool RailManager::take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept {
-    bool news = false;
-    for (const auto& event : events) {
-        if (event.kind == EventKind::done) continue;
-        news = true;
-        if (event.kind != EventKind::link_down) continue;
-        if (Link* link = links_.find(rail, event.link); link != nullptr) link->over = true;
-    }
-    return news;
-}
-
-RAILMUX_IN_LINE void RailManager::handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
-    if (event.kind == EventKind::done) return on_done(rail, event, now);
-    if (event.kind != EventKind::received) return on_change(rail, event, now);
-    Link* const link = links_.find(rail, event.link);
-    if (link == nullptr) return;
-    if (link->state == LinkState::live) [[likely]]
-        return on_received(*link, event, now);
-    if (link->state == LinkState::closing) return;
-    static_cast<void>(catch_up());  // as below
-    connector_.received(*link, event.data, now);
 }
 
 void RailManager::on_change(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {

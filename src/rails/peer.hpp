@@ -69,6 +69,11 @@ struct LinkGroup {
 struct Conversation {
     explicit Conversation(FramePool& pool) : session(pool) {}
 
+    /// Whether a message may be sent now.
+    [[nodiscard]] bool takes_messages() const noexcept {
+        return !links.empty() && waiting.empty() && session.open_for_messages();
+    }
+
     Session session;
     FrameQueue waiting;                        // frames for which the session's window has no room yet
     std::vector<std::uint32_t> links;          // live ones, fastest first
@@ -122,6 +127,14 @@ struct Conversation {
     std::uint32_t consumed_here = 0;   // of the peer's data, by our application
     std::uint32_t reported_here = 0;   // as last told to the peer
     std::uint32_t consumed_there = 0;  // of our data, by the peer's
+
+    /// True if the application over there has taken more of what we sent.
+    [[nodiscard]] bool take_credit(const FrameHeader& header) noexcept {
+        const auto more = header.consumed - consumed_there;
+        if (more == 0 || more >= ~std::uint32_t{0} / 2) return false;
+        consumed_there = header.consumed;
+        return true;
+    }
 
     // Links of which it is not settled yet what has come over them, by their nonces: those that frames of ours are parked for,
     // and those that the peer asks for and that are not over here.

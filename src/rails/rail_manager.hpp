@@ -20,6 +20,7 @@
 #include <railmux/explanation.hpp>
 
 #include "base/clock.hpp"
+#include "base/in_line.hpp"
 #include "base/log.hpp"
 #include "model/bottleneck.hpp"
 #include "model/watch.hpp"
@@ -100,9 +101,7 @@ public:
     [[nodiscard]] Conversation* sendable(std::uint32_t peer) const noexcept {
         const auto& known = peers_[peer];
         auto* talk = known.talk.get();
-        const bool free = talk != nullptr && !known.left && !talk->links.empty() && talk->waiting.empty() &&
-                          talk->session.open_for_messages();
-        return free ? talk : nullptr;
+        return talk != nullptr && !known.left && talk->takes_messages() ? talk : nullptr;
     }
     [[nodiscard]] bool connected(std::uint32_t peer) const noexcept;
 
@@ -128,8 +127,7 @@ public:
     [[nodiscard]] BulkPlan& plan() noexcept { return plan_; }
     /// Posts what waits in outboxes, and does what was put off until now.
     void flush(base::Nanoseconds now) {
-        now_ = now;
-        if (!dirty_.empty()) post_dirty();
+        post_lined_up(now);
         if (now >= due_) catch_up_and_post();
     }
     /// Only the former.
@@ -139,7 +137,7 @@ public:
     }
 
     /// Credit: `units` of the peer's data have been taken by the application.
-    void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {
+    RAILMUX_IN_LINE void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {
         auto* talk = peers_[peer].talk.get();
         if (talk == nullptr) return;  // its session is over
         talk->consumed_here += units;
@@ -178,6 +176,9 @@ public:
 
     /// Handles what the rails have, acknowledges, connects, expires. True if anything happened.
     bool poll(base::Nanoseconds now);
+    /// The same for the layer above by a type of its own, whose on_frame() is not virtual (way_up.hpp).
+    template <typename Above>
+    bool poll(Above& above, base::Nanoseconds now);
     /// When poll wants to be called even if no rail has anything.
     [[nodiscard]] base::Nanoseconds next_deadline() const noexcept { return std::min(next_deadline_, due_); }
     /// Whoever called may sleep now: does what was put off until it would be worth it.
@@ -225,33 +226,34 @@ private:
     void model_changed(Link& link) override;
     [[nodiscard]] base::Nanoseconds busy() const noexcept override { return ledger_.busy(); }
 
-    // Events (events.cpp)
-    bool poll_rail(std::uint32_t rail, bool exact, base::Nanoseconds now);
+    // The way up (way_up.hpp)
+    template <typename Above>
+    [[nodiscard]] bool look_round(Above& above, bool exact, base::Nanoseconds now);
+    template <typename Above>
+    bool poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now);
     inline bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
-    inline void handle(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
-    void on_change(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
-    void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
-    void on_received(Link& link, const transports::Event& event, base::Nanoseconds now);
-    void on_link_down(Link& link, const transports::Event& event, base::Nanoseconds now);
-    [[nodiscard]] inline bool take_in(Link& link, Known& known, const FrameHeader& header,
-                                      std::span<const std::byte> body, base::Nanoseconds now);
-    [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
-                                 bool credit, base::Nanoseconds now);
-    /// True if the application over there has taken more of what we sent.
-    [[nodiscard]] static bool take_credit(Conversation& talk, const FrameHeader& header) noexcept {
-        const auto more = header.consumed - talk.consumed_there;
-        if (more == 0 || more >= ~std::uint32_t{0} / 2) return false;
-        talk.consumed_there = header.consumed;
-        return true;
-    }
+    template <typename Above>
+    void handle(Above& above, std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
+    template <typename Above>
+    void on_received(Above& above, Link& link, const transports::Event& event, base::Nanoseconds now);
+    template <typename Above>
+    [[nodiscard]] bool take_in(Above& above, Link& link, Known& known, const FrameHeader& header,
+                               std::span<const std::byte> body, base::Nanoseconds now);
+    template <typename Above>
+    [[nodiscard]] bool hand_up(Above& above, std::uint32_t peer, Known& known, const FrameHeader& header,
+                               std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] inline bool hear_ack(Link& link, Conversation& talk, const FrameHeader& header,
                                        base::Nanoseconds now);
+
+    // Events (events.cpp)
+    void on_change(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
+    void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
+    void on_link_down(Link& link, const transports::Event& event, base::Nanoseconds now);
+    [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
+                                 bool credit, base::Nanoseconds now);
     void on_control(Link& link, const FrameHeader& header, std::span<const std::byte> body, base::Nanoseconds now);
-    [[nodiscard]] inline bool hand_up(std::uint32_t peer, Known& known, const FrameHeader& header,
-                                      std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool hand_up_own(std::uint32_t peer, Known& known, const FrameHeader& header,
                                    std::span<const std::byte> body, base::Nanoseconds now);
-    [[nodiscard]] bool look_round(bool exact, base::Nanoseconds now);
     void list_rails();
     void keep_time(base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
@@ -316,11 +318,9 @@ private:
     void tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                 base::Nanoseconds now);
-    void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
+    RAILMUX_IN_LINE void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
         if (talk.owed >= frames_per_ack || talk.consumed_here - talk.reported_here >= options_.credit_report) due = 0;
-        if (!talk.ack_listed || talk.ack_due > due) list_ack(peer, talk, due);
-    }
-    void list_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
+        if (talk.ack_listed && talk.ack_due <= due) return;
         if (!std::exchange(talk.ack_listed, true)) ack_list_.push_back(peer);
         talk.ack_due = due;
         schedule(due);

@@ -89,7 +89,7 @@ public:
     /// Hands an ordered frame up in its turn: calls `up(header, body)` for it and for those it was the last to hold up.
     /// A frame before its turn is copied and kept. False when its number is impossible.
     template <typename Up>
-    [[nodiscard]] bool in_order(const FrameHeader& header, std::span<const std::byte> body, Up up);
+    [[nodiscard]] RAILMUX_IN_LINE bool in_order(const FrameHeader& header, std::span<const std::byte> body, Up up);
 
     // --- Acknowledging -----------------------------------------------------------------------------------------------
 
@@ -99,6 +99,8 @@ public:
     [[nodiscard]] std::size_t write_sack(std::span<std::byte, max_sack_bytes> sack) const noexcept;
 
 private:
+    template <typename Up>
+    void release_held(Up& up);
     [[nodiscard]] bool hold(const FrameHeader& header, std::span<const std::byte> body);
 
     FramePool& pool_;
@@ -146,13 +148,21 @@ void Session::for_each_unacknowledged(Visit visit) {
 }
 
 template <typename Up>
-bool Session::in_order(const FrameHeader& header, std::span<const std::byte> body, Up up) {
+RAILMUX_IN_LINE bool Session::in_order(const FrameHeader& header, std::span<const std::byte> body, Up up) {
     const auto distance = header.order - expected_order_;
-    if (distance >= window) return false;
-    if (distance > 0) return hold(header, body);
+    if (distance > 0) [[unlikely]]
+        return distance < window && hold(header, body);
     ++expected_order_;
     held_.pop();
     up(header, body);
+    if (held_count_ > 0) [[unlikely]]
+        release_held(up);
+    return true;
+}
+
+/// Those that the last one was the last to hold up.
+template <typename Up>
+[[gnu::noinline]] void Session::release_held(Up& up) {
     while (held_count_ > 0 && held_.get(expected_order_) != nullptr) {
         Frame* next = held_.get(expected_order_);
         held_.pop();
@@ -162,7 +172,6 @@ bool Session::in_order(const FrameHeader& header, std::span<const std::byte> bod
            std::span<const std::byte>(next->data() + FrameHeader::size, next->bytes - FrameHeader::size));
         pool_.give(next);
     }
-    return true;
 }
 
 }  // namespace railmux::rails

@@ -186,7 +186,7 @@ bool RailManager::on_settled(Link& link, const FrameHeader& header, std::span<co
     auto& known = peers_[peer];
     auto acks = header;
     acks.aux = base::load<std::uint32_t>(rest.data());
-    const bool credit = take_credit(*known.talk, header);
+    const bool credit = known.talk->take_credit(header);
     if (!take_acks(link, acks, rest.subspan(count_size), credit, now)) {
         break_off(link, "it acknowledged what was never sent", now);
         return true;

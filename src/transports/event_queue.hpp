@@ -36,20 +36,26 @@ class EventQueue {
 public:
     EventQueue() { dones_.reserve(first_dones); }
 
-    [[nodiscard]] bool empty() const noexcept { return done_at_ == dones_.size() && told_.empty(); }
+    [[nodiscard]] bool empty() const noexcept { return waiting_ == 0; }
 
-    void done(LinkId link, std::uint64_t cookie, WorkStatus status) { dones_.push_back({link, cookie, status}); }
+    void done(LinkId link, std::uint64_t cookie, WorkStatus status) {
+        dones_.push_back({link, cookie, status});
+        ++waiting_;
+    }
 
     /// Copies text and data; those of the event itself are not looked at.
     void tell(const Event& event, std::string_view text = {}, std::span<const std::byte> data = {}) {
         told_.push_back({event, std::string(text), {data.begin(), data.end()}});
+        ++waiting_;
     }
 
     /// Takes back the request of a link, of which nobody above has heard then. False: it was handed out, or never came.
     [[nodiscard]] bool withdraw_request(LinkId link) {
-        return std::erase_if(told_, [&](const Told& told) {
-                   return told.event.kind == EventKind::connect_request && told.event.link == link;
-               }) > 0;
+        const auto withdrawn = std::erase_if(told_, [&](const Told& told) {
+            return told.event.kind == EventKind::connect_request && told.event.link == link;
+        });
+        waiting_ -= withdrawn;
+        return withdrawn > 0;
     }
 
     /// As many as there is room for. Dones first: they come before the link_down of their link.
@@ -57,6 +63,7 @@ public:
     void hand_out(Batch& batch, LinkTable<Link>& links) {
         while (done_at_ < dones_.size() && !batch.full()) {
             const auto& done = dones_[done_at_++];
+            --waiting_;
             auto& event = batch.next(EventKind::done, done.link);
             event.cookie = done.cookie;
             event.status = done.status;
@@ -68,6 +75,7 @@ public:
         while (!told_.empty() && !batch.full()) {
             lent_.push_back(std::move(told_.front()));
             told_.pop_front();
+            --waiting_;
             auto& told = lent_.back();
             told.event.text = told.text;
             told.event.data = told.data;
@@ -98,8 +106,9 @@ private:
     };
     std::vector<Done> dones_;  // from done_at_ on, not handed out
     std::size_t done_at_ = 0;
-    std::deque<Told> told_;  // not handed out
-    std::deque<Told> lent_;  // handed out
+    std::deque<Told> told_;    // not handed out
+    std::size_t waiting_ = 0;  // of both: asked with each look
+    std::deque<Told> lent_;    // handed out
 };
 
 }  // namespace railmux::transports

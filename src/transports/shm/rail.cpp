@@ -98,6 +98,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
 }
 
 void Rail::finish(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code) {
+    lent_ = true;
     const auto phase = std::exchange(link.phase, LinkPhase::free);
     if (phase == LinkPhase::up || phase == LinkPhase::ending) {
         flush_works(link);

@@ -119,14 +119,18 @@ private:
     [[gnu::noinline]] bool send_as_work(LinkId id, std::span<std::byte> frame) noexcept;
 
     // receiving.cpp
+    [[nodiscard]] bool see_to_rest(Batch& batch) noexcept;
+    [[nodiscard]] inline Link& next_active() noexcept;
+    [[gnu::noinline]] std::size_t serve_from(Link& first, std::size_t looks, Batch& batch) noexcept;
+    inline void hand_out(Batch& batch) noexcept;
     void take_back() noexcept;
     void look_at_sockets() noexcept;
     void hear(Link& link) noexcept;
-    void serve(Link& link, Batch& batch) noexcept;
+    inline void serve(Link& link, Batch& batch) noexcept;
+    [[nodiscard]] inline bool take_slot(Link& link, const Head& head, Batch& batch) noexcept;
 
     // taking.cpp
-    [[nodiscard]] bool take_slot(Link& link, const Head& head, Batch& batch) noexcept;
-    [[nodiscard]] bool take_frame(Link& link, const Head& head, Batch& batch) noexcept;
+    [[nodiscard]] bool take_rarer(Link& link, const Head& head, Batch& batch) noexcept;
     [[nodiscard]] bool take_piece(Link& link, const Head& head, Batch& batch) noexcept;
     static void copy_out(Link& link, std::uint32_t bytes, std::byte* to) noexcept;
     [[nodiscard]] bool take_put(Link& link, const Head& head) noexcept;
@@ -159,7 +163,7 @@ private:
     EventQueue events_;
     std::unique_ptr<std::byte[]> staging_;  // frames are lent from here
     std::size_t staged_ = 0;
-    bool lent_ = false;                                       // the last poll lent or reported something, perhaps
+    bool lent_ = false;  // the last poll lent or reported something else, or ended a link
     std::vector<std::unique_ptr<std::byte[]>> lent_frames_;   // those that came in several pieces
     std::vector<std::unique_ptr<std::byte[]>> spare_frames_;  // for the next ones
 

@@ -6,44 +6,67 @@
 #include <cstring>
 #include <utility>
 
+#include "base/in_line.hpp"
 #include "transports/shm/rail.hpp"
 #include "transports/shm/tags.hpp"
 #include "transports/shm/waking.hpp"
 
 namespace railmux::transports::shm {
 
+/// Most looks find nothing, and nearly all others one slot: what else there is to do is looked at in one place.
 std::size_t Rail::poll(std::span<Event> events) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     ++polls_;
+    staged_ = 0;  // what the last poll lent is ours again
     Batch batch{events};
+    if (armed_ || lent_ || polls_ >= next_look_ || !events_.empty()) [[unlikely]] {
+        if (!see_to_rest(batch)) return batch.count;
+    }
+    for (auto looks = std::min(active_.size(), links_per_poll); looks > 0; --looks) {
+        Link& link = next_active();
+        if (link.restless || link.reader.ready()) return serve_from(link, looks, batch);
+    }
+    return batch.count;
+}
+
+/// What the last poll left, and events that wait. False: slots are not looked at now.
+bool Rail::see_to_rest(Batch& batch) noexcept {
     if (armed_) rise();
-    if (std::exchange(lent_, false)) take_back();
+    if (lent_) take_back();
     if (polls_ >= next_look_) {
         look_at_sockets();
         lent_ = true;  // links that nobody has heard of may be over, too
     }
-    if (!events_.empty()) {
-        lent_ = true;
-        events_.hand_out(batch, links_);
-        if (!events_.empty() || batch.full()) return batch.count;  // nothing of a link before its link_up
+    hand_out(batch);
+    return events_.empty() && !batch.full();  // nothing of a link before its link_up
+}
+
+Link& Rail::next_active() noexcept {
+    next_active_ = next_active_ + 1 < active_.size() ? next_active_ + 1 : 0;
+    return *active_[next_active_];
+}
+
+/// Serves a link that has something, and looks at those that are left.
+std::size_t Rail::serve_from(Link& first, std::size_t looks, Batch& batch) noexcept {
+    serve(first, batch);
+    while (--looks > 0 && !batch.full() && !active_.empty()) {
+        Link& link = next_active();
+        if (link.restless || link.reader.ready()) serve(link, batch);
     }
-    for (auto looks = std::min(active_.size(), links_per_poll); looks > 0 && !batch.full(); --looks) {
-        next_active_ = next_active_ + 1 < active_.size() ? next_active_ + 1 : 0;
-        Link& link = *active_[next_active_];
-        if (!link.restless && !link.reader.ready()) [[likely]]
-            continue;
-        lent_ = true;
-        serve(link, batch);
-        if (active_.empty()) break;
-    }
-    if (!events_.empty()) events_.hand_out(batch, links_);
+    hand_out(batch);
     return batch.count;
 }
 
-/// What the last poll lent or reported is ours again.
+void Rail::hand_out(Batch& batch) noexcept {
+    if (events_.empty()) return;
+    lent_ = true;
+    events_.hand_out(batch, links_);
+}
+
+/// What the last poll lent or reported beside small frames is ours again.
 void Rail::take_back() noexcept {
+    lent_ = false;
     events_.take_back(links_);
-    staged_ = 0;
     for (auto& frame : lent_frames_) spare_frames_.push_back(std::move(frame));
     lent_frames_.clear();
 }
@@ -85,16 +108,31 @@ void Rail::hear(Link& link) noexcept {
 
 // --- The ring --------------------------------------------------------------------------------------------------------
 
-void Rail::serve(Link& link, Batch& batch) noexcept {
-    if (link.phase == LinkPhase::ending) {
+/// False: nothing more of this link now, or ever.
+RAILMUX_IN_LINE bool Rail::take_slot(Link& link, const Head& head, Batch& batch) noexcept {
+    if (head.kind != Kind::frame || head.size > body_bytes || link.assembly.bytes) [[unlikely]]
+        return take_rarer(link, head, batch);
+    if (staging_bytes - staged_ < cache_line) [[unlikely]]
+        return false;
+    auto* const to = staging_.get() + staged_;
+    std::memcpy(to, link.reader.body(), body_bytes);  // always all of it: a copy of fixed size is a few moves
+    batch.next(EventKind::received, link.id).data = {to, head.size};
+    staged_ += cache_line;
+    return true;
+}
+
+/// A link that has a slot ready, or is restless.
+RAILMUX_IN_LINE void Rail::serve(Link& link, Batch& batch) noexcept {
+    if (link.phase == LinkPhase::ending) [[unlikely]] {
         if (!still_read(link)) finish(link, link.cause, {}, ErrorCode::unreachable);
         return;
     }
     bool tell = false;
-    for (auto turns = slots_per_turn; turns > 0 && !batch.full() && link.reader.ready(); --turns) {
-        if (link.hung_up && --link.last_slots == 0)
-            break;  // more than the ring holds: it is being filled by nobody sane
+    for (auto turns = slots_per_turn; turns > 0 && !batch.full(); --turns) {
         const auto head = link.reader.head();
+        if (!link.reader.ready(head)) break;
+        if (link.hung_up && --link.last_slots == 0) [[unlikely]]
+            break;  // more than the ring holds: it is being filled by nobody sane
         if (!take_slot(link, head, batch)) break;
         const bool in_data = head.kind == Kind::piece || head.kind == Kind::put;
         tell = link.reader.pop(in_data ? head.size : 0) || head.kind == Kind::fetch || tell;

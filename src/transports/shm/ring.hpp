@@ -121,7 +121,9 @@ public:
     [[nodiscard]] bool ready(std::memory_order order = std::memory_order_acquire) const noexcept {
         return static_cast<std::uint32_t>(way_->slot[taken_ % slots].head.load(order)) == taken_ + 1;
     }
-    /// Of the slot that is ready.
+    /// The same of what head() was.
+    [[nodiscard]] bool ready(const Head& head) const noexcept { return head.number == taken_ + 1; }
+    /// Of the next slot, which says something if it is ready.
     [[nodiscard]] Head head() const noexcept {
         return Head::of(way_->slot[taken_ % slots].head.load(std::memory_order_acquire));
     }

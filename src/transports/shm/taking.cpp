@@ -9,11 +9,11 @@
 
 namespace railmux::transports::shm {
 
-/// False: nothing more of this link now, or ever.
-bool Rail::take_slot(Link& link, const Head& head, Batch& batch) noexcept {
+/// What is no small frame. False: nothing more of this link now, or ever.
+bool Rail::take_rarer(Link& link, const Head& head, Batch& batch) noexcept {
     if (link.assembly.bytes && head.kind != Kind::piece) return broken(link);
     switch (head.kind) {
-        case Kind::frame: return take_frame(link, head, batch);
+        case Kind::frame: break;
         case Kind::piece: return take_piece(link, head, batch);
         case Kind::put: return take_put(link, head);
         case Kind::fetch: return take_fetch(link, head);
@@ -27,16 +27,6 @@ bool Rail::broken(Link& link) noexcept {
 }
 
 // --- Frames ----------------------------------------------------------------------------------------------------------
-
-bool Rail::take_frame(Link& link, const Head& head, Batch& batch) noexcept {
-    if (head.size > body_bytes) return broken(link);
-    if (staging_bytes - staged_ < cache_line) return false;
-    auto* const to = staging_.get() + staged_;
-    std::memcpy(to, link.reader.body(), body_bytes);  // always all of it: a copy of fixed size is a few moves
-    batch.next(EventKind::received, link.id).data = {to, head.size};
-    staged_ += cache_line;
-    return true;
-}
 
 bool Rail::take_piece(Link& link, const Head& head, Batch& batch) noexcept {
     if (head.size == 0 || head.size > most_piece) return broken(link);
@@ -63,6 +53,7 @@ bool Rail::take_piece(Link& link, const Head& head, Batch& batch) noexcept {
     if (!last) return true;
     batch.next(EventKind::received, link.id).data = {assembly.bytes.get(), assembly.size};
     lent_frames_.push_back(std::move(assembly.bytes));
+    lent_ = true;
     return true;
 }
 

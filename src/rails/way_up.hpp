@@ -1,0 +1,214 @@
+// RailManager, the way up: the looks at the rails, and what every small message that comes in goes through, in line for the one
+// who looks. What is rare is in events.cpp and receiving.cpp.
+//
+// Threads and lifetime: as RailManager's.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "base/in_line.hpp"
+#include "rails/rail_manager.hpp"
+
+namespace railmux::rails {
+
+// What came in while nobody took the time may have been there for a while, or have woken us: it says nothing of the network.
+inline constexpr base::Nanoseconds not_timed = base::millisecond;
+
+template <typename Above>
+RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
+    now_ = now;
+    bool any = now >= due_ && catch_up();
+    if (assessor_.working()) [[unlikely]] {
+        any = assessor_.step(now) || any;
+        schedule(std::min(assessor_.next_step(), assessor_.repeat(now)));
+    }
+    const bool found = look_round(above, assessor_.timing(now), now);
+    keeping_up_.looked(found, now);
+    if (heard_awaited_) [[unlikely]]
+        static_cast<void>(catch_up());
+    if (now >= next_deadline_) [[unlikely]] {
+        keep_time(now);
+        any = true;  // operations may have failed: whoever is about to sleep must look again
+    }
+    if (!late_links_.empty()) [[unlikely]] {
+        close_late(now);
+        any = true;
+    }
+    if (!dirty_.empty()) flush(now);
+    return any || found;
+}
+
+/// The first rail that has something ends the round: what it brought should reach the application before other rails are
+/// looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn.
+template <typename Above>
+RAILMUX_IN_LINE bool RailManager::look_round(Above& above, bool exact, base::Nanoseconds now) {
+    if (watched_of_ != links_.changes()) [[unlikely]]
+        list_rails();
+    const auto rails = watched_.size();
+    if (exact) [[unlikely]] {  // what is timed there should not wait for the others
+        const auto timed = std::ranges::find(watched_, assessor_.timed_rail());
+        if (timed != watched_.end()) next_rail_ = static_cast<std::size_t>(timed - watched_.begin());
+    }
+    for (auto left = rails; left > 0; --left) {
+        const auto place = next_rail_;
+        next_rail_ = place + 1 < rails ? place + 1 : 0;
+        if (place == 0) looks_.begun = now;
+        const auto rail = watched_[place];
+        const bool found = assessor_.may_look(rail, now) && poll_rail(above, rail, exact, now);
+        if (next_rail_ == 0) looks_.looked = looks_.begun;
+        if (found) return true;
+    }
+    if (rails == 0) looks_.looked = now;
+    looks_.quiet = now;
+    return false;
+}
+
+template <typename Above>
+RAILMUX_IN_LINE bool RailManager::poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now) {
+    const auto begun = exact ? options_.clock() : now;
+    const auto blind = exact ? watch_.looks(begun) : not_timed;
+    const auto count = rails_[rail].rail->poll(events_);
+    if (count == 0) return false;
+    // A wait does not read the clock for each look; what comes in at last is to be timed all the same, and time limits
+    // must not begin in the past.
+    const bool news = take_note(rail, {events_.data(), count});
+    const auto ended = exact || news ? options_.clock() : now;
+    if (news) now = now_ = ended;
+    look_ = {.begun = begun, .at = ended, .blind = blind};
+    if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);
+    for (std::size_t i = 0; i < count; ++i) handle(above, rail, events_[i], now);
+    ledger_.settle(now, now - looks_.quiet);
+    return true;
+}
+
+/// Before the first of these is handled: whether there is more than ends of what was posted. What would be posted now to a link
+/// whose end is among them would be done after that end.
+RAILMUX_IN_LINE bool RailManager::take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept {
+    using transports::EventKind;
+    bool news = false;
+    for (const auto& event : events) {
+        if (event.kind == EventKind::done) continue;
+        news = true;
+        if (event.kind != EventKind::link_down) [[likely]]
+            continue;
+        if (Link* link = links_.find(rail, event.link); link != nullptr) link->over = true;
+    }
+    return news;
+}
+
+template <typename Above>
+RAILMUX_IN_LINE void RailManager::handle(Above& above, std::uint32_t rail, const transports::Event& event,
+                                         base::Nanoseconds now) {
+    using transports::EventKind;
+    if (event.kind != EventKind::received) [[unlikely]]
+        return event.kind == EventKind::done ? on_done(rail, event, now) : on_change(rail, event, now);
+    Link* const link = links_.find(rail, event.link);
+    if (link == nullptr) return;
+    if (link->state == LinkState::live) [[likely]]
+        return on_received(above, *link, event, now);
+    if (link->state == LinkState::closing) return;
+    static_cast<void>(catch_up());  // as in on_change
+    connector_.received(*link, event.data, now);
+}
+
+template <typename Above>
+RAILMUX_IN_LINE void RailManager::on_received(Above& above, Link& link, const transports::Event& event,
+                                              base::Nanoseconds now) {
+    link.said_at = now;
+    auto bytes = event.data;
+    if (link.checksum) [[unlikely]] {
+        const auto frame = opened(link, bytes, now);
+        if (!frame) return;
+        bytes = *frame;
+    }
+    const auto header = parse_header(bytes);
+    if (!header) [[unlikely]]
+        return break_off(link, "it sent a malformed frame", now);
+    const auto body = bytes.subspan(FrameHeader::size);
+    auto& known = peers_[link.peer];
+    // What comes after our goodbye is for nobody. A session that is over here may go on there, and its numbers make no sense.
+    if (said_goodbye_ && header->type != FrameType::closing && known.talk->late) [[unlikely]]
+        return;
+    if (header->type < FrameType::eager) [[unlikely]]
+        return on_control(link, *header, body, now);
+    if (!hear_ack(link, *known.talk, *header, now)) return;
+    if (!take_in(above, link, known, *header, body, now)) break_off(link, "it broke the wire protocol", now);
+}
+
+template <typename Above>
+RAILMUX_IN_LINE bool RailManager::take_in(Above& above, Link& link, Known& known, const FrameHeader& header,
+                                          std::span<const std::byte> body, base::Nanoseconds now) {
+    const auto peer = link.peer;
+    auto& talk = *known.talk;
+    if (header.type == FrameType::proof) return true;  // once more: it proves nothing new and harms nothing
+    const bool ack_now = (header.flags & frame_flag::ack_now) != 0;
+    ++talk.owed;
+    owe_ack(peer, talk, ack_now ? 0 : now + options_.ack_delay);
+    auto& traffic = *link.traffic;
+    if (!talk.session.arrived_next(header.seq)) [[unlikely]] {
+        switch (talk.session.arrived(header.seq)) {
+            case Session::Arrival::impossible: return false;
+            case Session::Arrival::duplicate: ++traffic.duplicate_frames; return true;
+            case Session::Arrival::fresh: break;
+        }
+    }
+    talk.arrived = now;
+    talk.newest = header.seq + 1;
+    talk.last_link = link.slot;
+    if ((header.flags & frame_flag::timed) != 0) [[unlikely]]
+        tell_time(link, talk, header.seq, now);
+    ++traffic.received_frames;
+    traffic.received_bytes += header.aux;
+    const bool ordered = (header.flags & frame_flag::ordered) != 0;
+    if (!ordered) return hand_up(above, peer, known, header, body, now);
+    bool good = true;
+    const auto up = [&](const FrameHeader& in, std::span<const std::byte> bytes)
+                        RAILMUX_LAMBDA_IN_LINE { good = hand_up(above, peer, known, in, bytes, now) && good; };
+    return talk.session.in_order(header, body, up) && good;
+}
+
+/// A frame in its turn. False: it breaks the protocol.
+template <typename Above>
+RAILMUX_IN_LINE bool RailManager::hand_up(Above& above, std::uint32_t peer, Known& known, const FrameHeader& header,
+                                          std::span<const std::byte> body, base::Nanoseconds now) {
+    if (known.left) return true;  // answers that crossed with its goodbye
+    if (header.type >= FrameType::eager) [[likely]]
+        return above.on_frame(peer, header, body);
+    return hand_up_own(peer, known, header, body, now);
+}
+
+/// What acknowledgements release is put off: what the frame brings is more likely to be waited for. Only if something waits
+/// for it, it is done in this look, as whoever gets the frame's message may not look again for long; and in the next one if it
+/// was more than some small frames. Of several from one link the newest says all; credit counts at once, because without it
+/// messages would take the long way. False: the link is given up.
+RAILMUX_IN_LINE bool RailManager::hear_ack(Link& link, Conversation& talk, const FrameHeader& header,
+                                           base::Nanoseconds now) {
+    const bool credit = talk.take_credit(header);
+    const auto hearing = talk.session.hear(header.ack);
+    if (hearing == Session::Hearing::impossible) [[unlikely]] {
+        break_off(link, "it acknowledged what was never sent", now);
+        return false;
+    }
+    const bool news = hearing == Session::Hearing::news;
+    if (news) ledger_.heard(link, talk, header, now);
+    if (!news && !(credit && talk.hungry)) return true;  // as in a flood from one side
+    auto& heard = link.heard;
+    if (!heard.listed) heard_.push_back(link.slot);
+    heard = {.ack = header.ack,
+             .with = header.type >= FrameType::eager ? header.aux : 0,
+             .flags = header.flags,
+             .held = header.held,
+             .at = now,
+             .unseen = now - looks_.quiet,
+             .credit = credit || heard.credit,
+             .listed = true};
+    const bool light = talk.heavy - talk.session.acknowledged() - 1 >= Session::window && tracer_ == nullptr;
+    due_ = light ? std::min(due_, now + put_off_longest) : 0;
+    heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || !talk.session.open_for_messages() ||
+                     !bulk_peers_.empty();
+    return true;
+}
+
+}  // namespace railmux::rails
