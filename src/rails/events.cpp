@@ -61,6 +61,7 @@ void RailManager::on_change(std::uint32_t rail, const transports::Event& event, 
 }
 
 void RailManager::break_off(Link& link, std::string_view cause, base::Nanoseconds now) {
+    static_cast<void>(catch_up());              // what it has acknowledged is not said again: later it is no news
     if (link.state != LinkState::live) return;  // what one frame brings may be wrong in two ways
     if (!peers_[link.peer].left && !link.leaving) lose(link, cause, now);
     rails_[link.rail].rail->disconnect(link.id);
