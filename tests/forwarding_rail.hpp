@@ -30,6 +30,9 @@ public:
     void disconnect(transports::LinkId link) override { below_->disconnect(link); }
     [[nodiscard]] std::string describe(transports::LinkId link) const override { return below_->describe(link); }
     [[nodiscard]] transports::Pulse pulse(transports::LinkId link) noexcept override { return below_->pulse(link); }
+    [[nodiscard]] std::optional<std::uint64_t> underway(transports::LinkId link) noexcept override {
+        return below_->underway(link);
+    }
     [[nodiscard]] base::Result<transports::Region> add_region(std::span<std::byte> memory,
                                                               transports::Access access) override {
         return below_->add_region(memory, access);

@@ -164,7 +164,7 @@ bool Assessor::step(Link& link, base::Nanoseconds now) {
     }
     if (awaiting_ > 0) return false;         // two at a time would measure each other's system calls
     if (!link.outbox.empty()) return false;  // the application first
-    const bool sending = link.unacked_bytes > 0;
+    const bool sending = link.underway.unacknowledged() > 0;
     const auto action = probe.prober.next(now, sending ? model::Application::sending : model::Application::idle);
     if (action.kind == model::Action::Kind::wait) next_step_ = std::min(next_step_, action.until);
     if (action.kind == model::Action::Kind::finished) next_step_ = now;

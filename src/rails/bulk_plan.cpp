@@ -58,7 +58,7 @@ std::uint64_t BulkPlan::piece_for(const Link& link, std::uint64_t largest, base:
     const auto per_byte = std::max(candidate.cost.per_byte, ledger_.pace(link.rail).own_per_byte());
     const auto enough =
         std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), ledger_.allowance(link.rail));
-    if (link.unacked_bytes >= std::max(enough, 2 * smallest_share)) return 0;
+    if (link.underway.unacknowledged() >= std::max(enough, 2 * smallest_share)) return 0;
     const auto piece = static_cast<std::uint64_t>(sched::to_ticks(piece_time) / candidate.cost.per_byte);
     return std::min(claim, std::clamp(piece, std::min(smallest_share, most), most));
 }

@@ -99,7 +99,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     known.talk->owed = std::max(known.talk->owed, 1U);
     owe_ack(peer, *known.talk, now);
     reroute(peer, slot, now);
-    assert(links_.at(slot).unacked_bytes == 0);  // or its rail would seem busy for ever
+    assert(links_.at(slot).underway.unacknowledged() == 0);  // or its rail would seem busy for ever
     upper_.on_link_lost(peer, rail);
 }
 

@@ -18,13 +18,20 @@ std::uint32_t narrowed_ns(sched::Ticks ticks) noexcept {
 
 }  // namespace
 
-Ledger::Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkTable& links, const Looks& looks)
-    : policy_(policy), peers_(peers), links_(links), looks_(looks), paces_(rails), node_(rails) {}
+Ledger::Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkTable& links, const Looks& looks,
+               const KeepingUp& keeping_up)
+    : policy_(policy),
+      peers_(peers),
+      links_(links),
+      looks_(looks),
+      keeping_up_(keeping_up),
+      paces_(rails),
+      node_(rails) {}
 
 // --- Handing over ----------------------------------------------------------------------------------------------------
 
 void Ledger::charge(Link& link, Frame& frame, base::Nanoseconds now) {
-    frame.alone = link.unacked_bytes == 0 && ours(link.rail);
+    frame.alone = link.underway.unacknowledged() == 0 && ours(link.rail);
     frame.charged = true;
     charge_row(link, {.first = frame, .bytes = frame.wire_bytes(), .begun = now, .ended = now});
 }
@@ -37,7 +44,7 @@ void Ledger::charge_row(Link& link, const Row& row) {
     pace.sent(first_bytes, row.begun, alone);
     if (row.count > 1) pace.sent(row.bytes - first_bytes, row.ended, alone);
     node_.sent(link.rail, row.bytes, row.ended);
-    link.unacked_bytes += row.bytes;
+    link.underway.handed(row.bytes);
     if (link.state != LinkState::live) return;  // it goes elsewhere soon
     if (noted(row.first)) [[unlikely]]
         return charge_noted(link, row.first, row.ended);
@@ -105,9 +112,7 @@ void Ledger::answered(Link& link, Conversation::Followed& followed, const FrameH
 void Ledger::uncharge(Frame& frame, base::Nanoseconds now) noexcept {
     if (!std::exchange(frame.charged, false)) return;
     Link& link = links_.at(frame.link);
-    assert(link.unacked_bytes >= frame.wire_bytes());
-    link.unacked_bytes -= frame.wire_bytes();
-    paces_[link.rail].lost(frame.wire_bytes());
+    paces_[link.rail].lost(link.underway.over(frame.wire_bytes()));
     node_.left(link.rail, paces_[link.rail].backlog(), now);
 }
 
@@ -127,6 +132,7 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
              .ours = ours(link.rail),
              .alone = ahead == frame.bytes && frame.bytes > small_bytes,  // bulk shows rates
              .ahead = ahead,
+             .end = link.underway.handed() + frame.wire_bytes(),
              .sent = now};
     frame.flags |= frame_flag::timed;
     add_flag(frame.data(), frame_flag::timed);
@@ -142,6 +148,7 @@ const Link::Timed* Ledger::timed(Link& link, const FrameHeader& header, std::uin
     const auto& cost = talk.candidates[link.place].cost;
     talk.clock.answered(timed->sent, there, now, sched::times(timed->ahead, cost.slope) / sched::ticks_per_ns);
     timed->arrived = talk.clock.here(there, timed->sent, now);
+    if (timed->landed > 0) timed->arrived = std::min(timed->arrived, timed->landed);
     const bool known = timed->ours && ours(link.rail) && (header.flags & frame_flag::behind) == 0;  // who is late
     return known ? timed : nullptr;
 }
@@ -159,20 +166,39 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
     paces_[link.rail].lone(timed.ahead, service, cost.per_byte, now, busy_.time());
 }
 
+/// What has landed waits for the peer, and no longer on the rail.
+void Ledger::look_for_landed(const Conversation& talk, base::Nanoseconds now) noexcept {
+    bool any = false;
+    for (const auto slot : talk.links) any = note_landed(links_.at(slot), now) || any;
+    if (any) settle(now, 0);
+}
+
+bool Ledger::note_landed(Link& link, base::Nanoseconds now) noexcept {
+    if (!link.underway.worth_asking(now)) return false;
+    const auto unconfirmed = link.over_rail->underway(link.id);
+    if (!unconfirmed) return false;
+    const auto fresh = link.underway.landed_but(*unconfirmed + link.queued_bytes);
+    if (fresh == 0) return false;
+    paces_[link.rail].delivered(fresh, 0);
+    released_ |= std::uint64_t{1} << link.rail;
+    for (auto* timed : {&link.timed, &link.timed_end}) {
+        if (timed->landed == 0 && timed->end <= link.underway.landed()) timed->landed = now;
+    }
+    return true;
+}
+
 // --- Acknowledgements ------------------------------------------------------------------------------------------------
 
 /// The first of a row, which is taken off already.
 void Ledger::Taking::begin_row(std::uint32_t link) noexcept {
     link_ = link;
-    left_ = ledger_.paces_[ledger_.links_.at(link).rail].backlog();
+    left_ = ledger_.links_.at(link).underway.unacknowledged();
 }
 
 void Ledger::Taking::end_row() noexcept {
     if (count_ > 0) {
         Link& link = ledger_.links_.at(link_);
-        assert(link.unacked_bytes >= bytes_);
-        link.unacked_bytes -= bytes_;
-        ledger_.paces_[link.rail].delivered(bytes_, std::exchange(count_, 0));
+        ledger_.paces_[link.rail].delivered(link.underway.over(bytes_), std::exchange(count_, 0));
         ledger_.released_ |= std::uint64_t{1} << link.rail;
     }
     link_ = no_link;
@@ -197,10 +223,8 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
     Link& link = links_.at(frame.link);
     auto& pace = paces_[link.rail];
     const auto bytes = frame.wire_bytes();
-    assert(link.unacked_bytes >= bytes);
-    link.unacked_bytes -= bytes;
     const bool small = bytes <= small_bytes;
-    pace.delivered(bytes);
+    pace.delivered(link.underway.over(bytes));
     if (link.state != LinkState::live) return;
     // How long an acknowledgement was kept back is known of the newest frame.
     const bool newest = frame.seq + 1 == header.ack && header.held < held_longest;
@@ -275,6 +299,7 @@ void Ledger::compare(const Link& by, const FrameHeader& header, const Frame& fra
 // --- For who chooses -------------------------------------------------------------------------------------------------
 
 void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
+    if (talk.links.size() > 1) look_for_landed(talk, now);
     node_.look(now);
     sched::Candidate* trusted = nullptr;
     auto least = std::numeric_limits<sched::Ticks>::max();
@@ -292,7 +317,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         if (const auto arrived = node_.take_arrivals(candidate.rail); arrived > 0)
             policy_.charge(candidate, arrived, now);
         candidate.joins = !link.outbox.empty();
-        candidate.behind = talk.behind_there;
+        candidate.behind = talk.behind_there || keeping_up_.busy();
         least = std::min(least, candidate.cost.latency);
     }
     // The peer chose this link, and knows what we do not: it is worth trying.

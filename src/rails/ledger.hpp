@@ -23,6 +23,7 @@
 #include "base/clock.hpp"
 #include "base/in_line.hpp"
 #include "rails/frame.hpp"
+#include "rails/keeping_up.hpp"
 #include "rails/link.hpp"
 #include "rails/peer.hpp"
 #include "rails/tracer.hpp"
@@ -45,7 +46,8 @@ public:
     // Frames up to this size show the latency of a link.
     static constexpr std::uint64_t small_bytes = sched::small_bytes;
 
-    Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkTable& links, const Looks& looks);
+    Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkTable& links, const Looks& looks,
+           const KeepingUp& keeping_up);
 
     /// From now on decisions are told to `tracer`, one by one.
     void tell(Tracer& tracer) noexcept {
@@ -159,6 +161,8 @@ private:
     static constexpr std::uint32_t frames_per_prediction = 16;
     static_assert(max_rails <= 64);
 
+    void look_for_landed(const Conversation& talk, base::Nanoseconds now) noexcept;
+    bool note_landed(Link& link, base::Nanoseconds now) noexcept;
     [[nodiscard]] bool noted(const Frame& frame) const noexcept { return (frame.seq & noted_mask_) == 0; }
     /// Nobody else has anything on the rail that would count.
     [[nodiscard]] bool ours(std::uint32_t rail) const noexcept { return node_.others(rail).backlog <= small_bytes; }
@@ -185,6 +189,7 @@ private:
     PeerTable& peers_;
     LinkTable& links_;
     const Looks& looks_;
+    const KeepingUp& keeping_up_;
     Tracer* tracer_ = nullptr;  // the rail manager's, if there is one
     // Frames with none of these bits in their number are noted before they are charged: all, where there is a tracer.
     std::uint32_t noted_mask_ = frames_per_prediction - 1;

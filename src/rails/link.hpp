@@ -16,6 +16,7 @@
 #include "rails/frame.hpp"
 #include "rails/handshake.hpp"
 #include "rails/silence.hpp"
+#include "rails/underway.hpp"
 #include "rails/unheard.hpp"
 #include "sched/lag.hpp"
 #include "sched/pace.hpp"
@@ -75,7 +76,7 @@ struct Link {
     bool chains = false;               // of its rail, too: several at once cost less
     std::uint32_t bulk = 0;            // frames with a put among those
     std::uint32_t gets = 0;            // in the outbox, or taken and not done
-    std::uint64_t unacked_bytes = 0;   // handed to it and not acknowledged
+    Underway underway;                 // what is acknowledged, of what was handed to it
 
     /// Who asks without taking the answers gets no more of them: they would pile up here.
     [[nodiscard]] bool asks_too_much() const noexcept { return queued_answers > most_answers; }
@@ -104,7 +105,9 @@ struct Link {
         bool ours = false;        // nobody else had anything on the rail,
         bool alone = false;       // nor had we, and it is a message of more than a few bytes
         std::uint64_t ahead = 0;  // what was on the rail then, the frame included
+        std::uint64_t end = 0;    // of the frame, of all that was handed to the link
         base::Nanoseconds sent = 0;
+        base::Nanoseconds landed = 0;   // it was by then, as far as is known; 0: not known
         base::Nanoseconds arrived = 0;  // by our clock; 0: not known yet
     };
     Timed timed;

@@ -76,7 +76,7 @@ base::Nanoseconds RailManager::watch_link(Link& link, base::Nanoseconds now) {
     const auto& cost = talk.costs[link.place];
     // The model may be a guess: what messages took counts, too.
     const auto round_trip = 2 * std::max(cost.latency, link.echo.latency(now)) / sched::ticks_per_ns;
-    const auto unanswered = link.unacked_bytes + link.gets * options_.fragment;
+    const auto unanswered = link.underway.unacknowledged() + link.gets * options_.fragment;
     const auto predicted = round_trip + sched::times(unanswered, cost.per_byte) / sched::ticks_per_ns;
     Silence::Limits limits;
     limits.overdue += round_trip;

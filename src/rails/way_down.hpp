@@ -14,6 +14,7 @@ namespace railmux::rails {
 
 RAILMUX_IN_LINE void RailManager::send(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     assert(frame->token == 0 && frame->piece_count == 0);
+    keeping_up_.sending();
     if (!follows_lead(talk, frame->bytes, now)) [[unlikely]]
         return enter_by_choice(peer, talk, frame, now);
     talk.session.enter(*frame, stamp_of(talk, now));

@@ -52,6 +52,7 @@ public:
     void disconnect(LinkId link) override;
     [[nodiscard]] std::string describe(LinkId link) const override { return rail_->describe(link); }
     [[nodiscard]] Pulse pulse(LinkId link) noexcept override { return rail_->pulse(link); }
+    [[nodiscard]] std::optional<std::uint64_t> underway(LinkId link) noexcept override { return rail_->underway(link); }
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override {
         return rail_->add_region(memory, access);
     }

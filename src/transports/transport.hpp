@@ -33,6 +33,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -233,6 +234,12 @@ public:
 
     /// Looks whether the network confirms what was sent. Costs a system call or less; no time limits here, either (rule 8).
     [[nodiscard]] virtual Pulse pulse([[maybe_unused]] LinkId link) noexcept { return {}; }
+
+    /// How many bytes of works of the link that are `done`, or were quiet, the other end's kernel or adapter has not confirmed
+    /// yet, whatever the process there does; what frames them may count, too. None: this fabric does not tell. Costs as much.
+    [[nodiscard]] virtual std::optional<std::uint64_t> underway([[maybe_unused]] LinkId link) noexcept {
+        return std::nullopt;
+    }
 
     [[nodiscard]] virtual base::Result<Region> add_region(std::span<std::byte> memory, Access access) = 0;
     virtual void drop_region(const Region& region) noexcept = 0;

@@ -48,3 +48,22 @@ TEST_CASE("sleep is free time", "[rails][keeping_up]") {
     }
     CHECK_FALSE(upkeep.behind());
 }
+
+TEST_CASE("who sends between looks in vain has no time", "[rails][keeping_up]") {
+    KeepingUp upkeep;
+    const auto sends = [&](base::Nanoseconds from, base::Nanoseconds to, base::Nanoseconds part) {
+        for (base::Nanoseconds now = from; now < to; now += us) {
+            upkeep.looked(false, now);
+            if (now % (10 * us) < part) upkeep.sending();
+        }
+    };
+    sends(0, 1000 * us, 10 * us);
+    CHECK(upkeep.busy());
+    CHECK(upkeep.behind());
+    sends(1000 * us, 2000 * us, 8 * us);  // a fifth is free
+    CHECK_FALSE(upkeep.busy());
+    CHECK(upkeep.behind());
+    sends(2000 * us, 3000 * us, 2 * us);
+    CHECK_FALSE(upkeep.busy());
+    CHECK_FALSE(upkeep.behind());
+}

@@ -4,7 +4,9 @@
 #include <memory>
 #include <vector>
 
+#include "forwarding_rail.hpp"
 #include "rails/ledger.hpp"
+#include "transports/sim/fabric.hpp"
 
 using namespace railmux;
 using namespace railmux::rails;
@@ -20,8 +22,9 @@ struct Books {
     PeerTable peers;
     LinkTable links{1};
     Looks looks;
+    KeepingUp keeping_up;
     std::unique_ptr<sched::Policy> policy = sched::make_policy("vft", 1);
-    Ledger ledger{1, *policy, peers, links, looks};
+    Ledger ledger{1, *policy, peers, links, looks, keeping_up};
     Link* link = &links.add(0, {.index = 0, .generation = 1});
     Conversation* talk = nullptr;
     base::Nanoseconds now = base::second;
@@ -92,12 +95,12 @@ TEST_CASE("ledger: what is put off is charged together, and taken off again") {
     f.ledger.charge_late();
     REQUIRE_FALSE(f.ledger.any_late());
     REQUIRE(f.backlog() == 5 * 64);
-    REQUIRE(f.link->unacked_bytes == 5 * 64);
+    REQUIRE(f.link->underway.unacknowledged() == 5 * 64);
     f.take(3);
     REQUIRE(f.backlog() == 2 * 64);
     f.take(5);
     REQUIRE(f.backlog() == 0);
-    REQUIRE(f.link->unacked_bytes == 0);
+    REQUIRE(f.link->underway.unacknowledged() == 0);
     REQUIRE(f.pool.in_use() == 0);
 }
 
@@ -124,7 +127,7 @@ TEST_CASE("ledger: a frame that goes elsewhere is on its link no more") {
     f.ledger.uncharge(one, f.now);  // once
     REQUIRE(f.backlog() == 128);
     f.take(2);
-    REQUIRE(f.link->unacked_bytes == 0);
+    REQUIRE(f.link->underway.unacknowledged() == 0);
 }
 
 TEST_CASE("ledger: of what is put off one frame is timed, if nothing was under way before it") {
@@ -289,4 +292,96 @@ TEST_CASE("ledger: a link is asked now and then when a frame came, and sooner wh
         std::ranges::count_if(row, [](const Frame* one) { return (one->flags & frame_flag::timed) != 0; });
     CHECK(marked == 6);  // the first, and each that has more than twice as much before it as the last one
     f.take(row.back()->seq + 1);
+}
+
+namespace {
+
+/// Two links, the first of which has a rail that tells what has not reached the other host.
+struct Landing : Books {
+    class TellingRail : public ForwardingRail {
+    public:
+        using ForwardingRail::ForwardingRail;
+        [[nodiscard]] std::optional<std::uint64_t> underway(transports::LinkId) noexcept override { return left; }
+        std::optional<std::uint64_t> left;
+    };
+
+    Landing() {
+        Link& other = links.add(0, {.index = 1, .generation = 1});
+        other.peer = link->peer;
+        other.state = LinkState::live;
+        other.over_rail = link->over_rail = &rail;
+        talk->links.push_back(other.slot);
+        talk->candidates.push_back(talk->candidates.front());
+        talk->costs.push_back(talk->costs.front());
+    }
+    void send(int count) {
+        for (int i = 0; i < count; ++i) ledger.charge(*link, frame(4096), now);
+        sent += static_cast<std::uint32_t>(count);
+    }
+    void look() {
+        now += base::millisecond;
+        ledger.refresh(*talk, now);
+    }
+
+    transports::sim::Fabric fabric;
+    TellingRail rail{fabric.open("a", transports::sim::RailOptions{})};
+    std::uint32_t sent = 0;
+};
+
+}  // namespace
+
+TEST_CASE("ledger: what has landed waits for the peer, and not on the rail") {
+    Landing f;
+    f.send(16);
+    f.look();
+    CHECK(f.backlog() == 16 * 4096);
+    f.rail.left = 4096;
+    f.link->queued_bytes = 8192;  // not even posted
+    f.look();
+    CHECK(f.backlog() == 3 * 4096);
+    CHECK(f.link->underway.unacknowledged() == 16 * 4096);
+    f.send(1);
+    CHECK(f.backlog() == 4 * 4096);
+    f.take(15);
+    CHECK(f.backlog() == 2 * 4096);
+    f.take(17);
+    CHECK(f.backlog() == 0);
+    CHECK(f.link->underway.unacknowledged() == 0);
+}
+
+TEST_CASE("ledger: what has landed and goes elsewhere all the same is taken off once") {
+    Landing f;
+    std::vector<Frame*> frames;
+    for (int i = 0; i < 4; ++i) {
+        frames.push_back(&f.frame(4096));
+        f.ledger.charge(*f.link, *frames.back(), f.now);
+    }
+    f.rail.left = 4096;
+    f.look();
+    REQUIRE(f.backlog() == 4096);
+    for (auto* one : frames) f.ledger.uncharge(*one, f.now);
+    CHECK(f.backlog() == 0);
+    CHECK(f.link->underway.unacknowledged() == 0);
+    f.take(4);
+}
+
+TEST_CASE("ledger: a peer that leaves what has landed does not make its rail slow") {
+    const bool tells = GENERATE(true, false);
+    Landing f;
+    f.send(64);
+    for (int i = 0; i < 30; ++i) {
+        f.send(32);
+        if (tells) f.rail.left = 0;
+        f.look();
+        f.look();
+        f.take(f.sent - 64);  // it takes its time
+    }
+    f.look();
+    const auto per_byte = sched::to_ns(f.talk->candidates.front().cost.per_byte);
+    if (tells) {
+        CHECK(per_byte < 0.1);  // as the model has it
+    } else {
+        CHECK(per_byte == Approx(2e6 / (32 * 4096)).epsilon(0.1));
+    }
+    f.take(f.sent);
 }

@@ -55,6 +55,7 @@ public:
     void disconnect(LinkId link) override;
     [[nodiscard]] std::string describe(LinkId link) const override;
     [[nodiscard]] Pulse pulse(LinkId link) noexcept override;
+    [[nodiscard]] std::optional<std::uint64_t> underway(LinkId link) noexcept override;
 
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
     void drop_region(const Region& region) noexcept override;
@@ -136,6 +137,7 @@ private:
     [[nodiscard]] std::string trouble_of(const Interface* found) const;
     void drop_address(const base::IpAddress& lost);
     void rail_up(const Interface& interface);
+    [[nodiscard]] static std::optional<std::uint64_t> unconfirmed(const Link& link) noexcept;
     void check_counters();
 
     RailTraits traits_;

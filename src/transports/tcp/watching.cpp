@@ -135,6 +135,19 @@ Pulse Rail::pulse(LinkId id) noexcept {
             .asked = info.tcpi_total_retrans};
 }
 
+std::optional<std::uint64_t> Rail::underway(LinkId id) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
+    const Link* link = links_.find(id);
+    return link == nullptr || link->phase != LinkPhase::up ? std::nullopt : unconfirmed(*link);
+}
+
+/// Bytes that the socket has, and the other side's kernel has not acknowledged.
+std::optional<std::uint64_t> Rail::unconfirmed(const Link& link) noexcept {
+    int queued = 0;
+    if (::ioctl(link.socket.get(), SIOCOUTQ, &queued) != 0) return std::nullopt;
+    return static_cast<std::uint64_t>(queued);
+}
+
 void Rail::check_counters() {
     next_check_ = sent_outside_ * 2;
     const auto counter = down_ || !counter_at_start_ ? std::nullopt : bytes_sent_by(interface_index_);
@@ -142,10 +155,7 @@ void Rail::check_counters() {
     // What still waits in the sockets has not left by any interface; half of the rest is a generous margin.
     std::uint64_t waiting = 0;
     links_.for_each([&](const Link& link) {
-        int queued = 0;
-        if (link.phase == LinkPhase::up && ::ioctl(link.socket.get(), SIOCOUTQ, &queued) == 0) {
-            waiting += static_cast<std::uint64_t>(queued);
-        }
+        if (link.phase == LinkPhase::up) waiting += unconfirmed(link).value_or(0);
     });
     const auto expected = sent_outside_ - std::min(sent_outside_, waiting);
     if (*counter - *counter_at_start_ >= expected / 2) return;
