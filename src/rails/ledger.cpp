@@ -66,7 +66,6 @@ void Ledger::charge_noted(const Link& link, Frame& frame, base::Nanoseconds now)
 void Ledger::charge_late() {
     const auto late = std::span(late_).first(late_count_);
     late_count_ = 0;
-    const Conversation* fresh = nullptr;
     for (std::size_t next = 0; next < late.size();) {
         Row row{.first = *late[next], .begun = late[next]->sent, .ended = late[next]->sent};
         row.first.charged = true;
@@ -82,7 +81,7 @@ void Ledger::charge_late() {
         Link& link = links_.at(slot);
         if (link.state == LinkState::live) {
             auto& talk = *peers_[link.peer].talk;
-            if (&talk != std::exchange(fresh, &talk) || tracer_ != nullptr) refresh(talk, row.begun);
+            if (row.begun - talk.refreshed > fresh || tracer_ != nullptr) refresh(talk, row.begun);
             sched::look_at_backlog(talk.candidates[link.place], paces_[link.rail], node_, looks_.looked);
         }
         charge_row(link, row);
@@ -299,6 +298,7 @@ void Ledger::compare(const Link& by, const FrameHeader& header, const Frame& fra
 // --- For who chooses -------------------------------------------------------------------------------------------------
 
 void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
+    talk.refreshed = now;
     if (talk.links.size() > 1) look_for_landed(talk, now);
     node_.look(now);
     sched::Candidate* trusted = nullptr;

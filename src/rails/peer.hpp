@@ -79,6 +79,7 @@ struct Conversation {
     std::vector<std::uint32_t> links;          // live ones, fastest first
     std::vector<sched::Candidate> candidates;  // parallel to links
     std::vector<sched::Cost> costs;            // parallel to links: by the model, before traffic corrects it
+    base::Nanoseconds refreshed = 0;           // when they were told what traffic has shown (Ledger)
     std::vector<std::uint64_t> claims;         // parallel to links: bulk planned for it and not handed over yet
     std::vector<LinkGroup> groups;             // a link is in one at most
 

@@ -108,11 +108,12 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
 }
 
 /// Until its queue is as long as the others take for a message of nothing, were they idle: so long it is the fastest, and the
-/// first.
+/// first. What its destination waits for anyway goes there however long the queue is.
 Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::uint64_t bytes,
                 base::Nanoseconds now) const noexcept {
     const auto& chosen = candidates[place];
     if (chosen.spare) return 0;
+    if (chosen.behind && bytes <= small_bytes) return std::numeric_limits<Ticks>::max();  // whatever waits there
     auto others = std::numeric_limits<Ticks>::max();
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         if (i == place || candidates[i].spare) continue;

@@ -192,8 +192,10 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
     for (int round = 0; round < 2000; ++round) {
         Vft vft(4);
         std::vector<Candidate> rails;
+        const bool behind = below(4) == 0;  // the destination of all of them
         for (std::uint32_t i = 0, count = 2 + below(3); i < count; ++i) {
             rails.push_back(rail(i, 0.1 + below(80) / 10.0, 300.0 + below(20'000)));
+            rails[i].behind = behind;
             rails[i].cost.gap = to_ticks(50.0 + below(2000));
             rails[i].recent = below(4) == 0;
             rails[i].spare = below(8) == 0;
@@ -204,6 +206,7 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
         base::Nanoseconds now = 0;
         const auto place = vft.choose(rails, below(most + 1), now);
         auto left = vft.lead(rails, place, most, now);
+        if (behind && !rails[place].spare) CHECK(left > to_ticks(base::second));
         auto& leader = rails[place];
         for (int count = 0; count < 100 && left > 0; ++count, now += below(100)) {
             const auto bytes = below(most + 1);
