@@ -20,7 +20,7 @@ void RailManager::list_rails() {
     watched_.clear();
     next_rail_ = 0;
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-        if (rails_[rail].polled && (!rails_[rail].inward || links_.any_of(rail))) watched_.push_back(rail);
+        if (rails_[rail].polled && (!rails_[rail].inward || links_.any_of(rail))) watched_.push_back({.rail = rail});
     }
 }
 

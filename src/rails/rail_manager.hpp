@@ -229,6 +229,7 @@ private:
     // The way up (way_up.hpp)
     template <typename Above>
     [[nodiscard]] bool look_round(Above& above, bool exact, base::Nanoseconds now);
+    void begin_round(base::Nanoseconds now) noexcept;
     template <typename Above>
     bool poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now);
     inline bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
@@ -422,7 +423,17 @@ private:
     std::vector<std::uint32_t> late_links_;
     bool said_goodbye_ = false;  // we have said goodbye
     KeepingUp keeping_up_;
-    std::vector<std::uint32_t> watched_;  // rails that something may come of, as far as was known ...
+    struct Watched {
+        std::uint32_t rail = 0;
+        std::uint32_t vain = 0;  // looks since it last brought something
+    };
+    // What has brought nothing for so many looks is looked at in some rounds only, unless we look seldom.
+    static constexpr std::uint32_t vain_looks = 1024;
+    static constexpr std::uint32_t rounds_of_rest = 4;
+    static constexpr base::Nanoseconds longest_rest = 5 * base::microsecond;
+    std::uint32_t rounds_ = 0;  // since the last full one
+    bool full_round_ = true;
+    std::vector<Watched> watched_;  // rails that something may come of, as far as was known ...
     std::uint64_t watched_of_ = 0;  // ... when there had been so many changes to the links; 0: other rails are up now
     std::size_t next_rail_ = 0;     // whose turn it is to be polled, of those
     base::Nanoseconds now_ = 0;     // as last told
