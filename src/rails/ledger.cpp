@@ -147,7 +147,6 @@ const Link::Timed* Ledger::timed(Link& link, const FrameHeader& header, std::uin
     const auto& cost = talk.candidates[link.place].cost;
     talk.clock.answered(timed->sent, there, now, sched::times(timed->ahead, cost.slope) / sched::ticks_per_ns);
     timed->arrived = talk.clock.here(there, timed->sent, now);
-    if (timed->landed > 0) timed->arrived = std::min(timed->arrived, timed->landed);
     const bool known = timed->ours && ours(link.rail) && (header.flags & frame_flag::behind) == 0;  // who is late
     return known ? timed : nullptr;
 }
@@ -156,8 +155,10 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
     const auto& talk = *peers_[link.peer].talk;
     const auto& cost = talk.candidates[link.place].cost;
     const auto way = std::max(latency(link, now) / sched::ticks_per_ns, talk.clock.least_way(now));
-    const auto service = std::max<base::Nanoseconds>(timed.arrived - timed.sent - way, 0);
-    const auto took = sched::to_ticks(timed.arrived - timed.sent);
+    // Where the process looked later than its host had it, that is no doing of the rail's.
+    const auto there = timed.landed > 0 ? std::min(timed.arrived, timed.landed) : timed.arrived;
+    const auto service = std::max<base::Nanoseconds>(there - timed.sent - way, 0);
+    const auto took = sched::to_ticks(there - timed.sent);
     const auto predicted = way * sched::ticks_per_ns + sched::times(timed.ahead, cost.slope);
     link.late = took > predicted + predicted / 2;
     if (timed.alone) link.lag.arrived(took, predicted, busy_.time());

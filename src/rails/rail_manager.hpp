@@ -95,6 +95,7 @@ public:
     /// Whatever came before `now` would have woken the caller, who slept until then.
     void watched_until(base::Nanoseconds now) noexcept {
         looks_ = {.begun = now, .looked = now, .quiet = now};
+        rounds_ = rounds_of_rest;  // whatever woke him, or could not
         keeping_up_.slept(now);
     }
     /// The conversation with the peer, if a message may go to it now; else nullptr.

@@ -56,6 +56,16 @@ TEST_CASE("who looks seldom looks at all rails", "[rails][looking]") {
     CHECK(f.slow.looks == 100);
 }
 
+TEST_CASE("who was woken looks at all rails", "[rails][looking]") {
+    Counted f;
+    f.look(8, 10);
+    for (int i = 0; i < 10; ++i) {
+        f.pair.a.manager.watched_until(World::now());
+        f.look(1, 10);
+        CHECK(f.slow.looks == 1);
+    }
+}
+
 TEST_CASE("what comes over a rail that rests is found within four looks", "[rails][looking]") {
     Counted f;
     f.pair.world.fabric.cut("a/eth0", "b/eth0", sim::Cut::loud);

@@ -93,8 +93,8 @@ public:
     /// As sendmsg: bytes taken, which are the caller's again; 0 when the socket has no room, -1 for trouble(). What was taken
     /// and found no room, one record at most, waits here: see waiting().
     [[nodiscard]] ssize_t write(std::span<const iovec> pieces) noexcept;
-    /// Encrypted bytes that wait for room in the socket.
-    [[nodiscard]] bool waiting() const noexcept { return backlog_at_ < backlog_.size(); }
+    /// So many encrypted bytes wait for room in the socket.
+    [[nodiscard]] std::size_t waiting() const noexcept { return backlog_.size() - backlog_at_; }
     /// Sends those, as far as there is room; false: trouble().
     [[nodiscard]] bool flush() noexcept;
 

@@ -141,11 +141,11 @@ std::optional<std::uint64_t> Rail::underway(LinkId id) noexcept {
     return link == nullptr || link->phase != LinkPhase::up ? std::nullopt : unconfirmed(*link);
 }
 
-/// Bytes that the socket has, and the other side's kernel has not acknowledged.
+/// Bytes that the socket has, or that wait for room in it encrypted, and the other side's kernel has not acknowledged.
 std::optional<std::uint64_t> Rail::unconfirmed(const Link& link) noexcept {
     int queued = 0;
     if (::ioctl(link.socket.get(), SIOCOUTQ, &queued) != 0) return std::nullopt;
-    return static_cast<std::uint64_t>(queued);
+    return static_cast<std::uint64_t>(queued) + (link.tls == nullptr ? 0 : link.tls->waiting());
 }
 
 void Rail::check_counters() {
