@@ -59,9 +59,21 @@ Link& RailManager::least_busy(const Conversation& talk) noexcept {
     return links_.at(least);
 }
 
+/// The one with the least latency, which is looked at and costs least, unless what waits there would keep the
+/// acknowledgement for longer than it may be kept back.
+Link& RailManager::link_for_ack(Conversation& talk, base::Nanoseconds now) noexcept {
+    if (talk.links.size() == 1 || !policy_.predicts()) return least_busy(talk);
+    ledger_.refresh(talk, now);
+    const auto latency = [](const sched::Candidate& candidate) { return candidate.cost.latency; };
+    const auto best = std::ranges::min_element(talk.candidates, {}, latency);
+    const auto waits = policy_.delivery(*best, FrameHeader::size, now) - latency(*best);
+    if (waits > sched::to_ticks(options_.ack_delay)) return least_busy(talk);
+    return links_.at(talk.links[static_cast<std::size_t>(best - talk.candidates.begin())]);
+}
+
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
     if (talk.links.empty()) return;  // it stays owed until there is a link again
-    enqueue(least_busy(talk), ack_frame(talk), now);
+    enqueue(link_for_ack(talk, now), ack_frame(talk), now);
     talk.owed = 0;
     talk.reported_here = talk.consumed_here;
 }
