@@ -17,10 +17,9 @@ bool RailManager::poll(base::Nanoseconds now) { return poll(upper_, now); }
 
 void RailManager::list_rails() {
     watched_of_ = links_.changes();
-    watched_.clear();
-    next_rail_ = 0;
+    rounds_.clear();
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-        if (rails_[rail].polled && (!rails_[rail].inward || links_.any_of(rail))) watched_.push_back({.rail = rail});
+        if (rails_[rail].polled && (!rails_[rail].inward || links_.any_of(rail))) rounds_.add(rail);
     }
 }
 
@@ -33,7 +32,7 @@ void RailManager::keep_time(base::Nanoseconds now) {
     recover(now);
     watch_links(now);
     // Of what has just begun, too; an answer that nobody looked for is no silence.
-    schedule(connector_.expire(looks_.looked));
+    schedule(connector_.expire(rounds_.looks().looked));
     schedule(assessor_.repeat(now));
     schedule(assessor_.next_step());
     if (ledger_.node().take_damage()) report_damage();
@@ -57,7 +56,7 @@ void RailManager::on_change(std::uint32_t rail, const transports::Event& event, 
             break;
         default: break;  // notified: puts are closed by frames; nobody asks for notifications
     }
-    schedule(connector_.expire(looks_.looked));
+    schedule(connector_.expire(rounds_.looks().looked));
 }
 
 void RailManager::break_off(Link& link, std::string_view cause, base::Nanoseconds now) {

@@ -177,9 +177,9 @@ bool Ledger::note_landed(Link& link, base::Nanoseconds now) noexcept {
     if (!link.underway.worth_asking(now)) return false;
     const auto unconfirmed = link.over_rail->underway(link.id);
     if (!unconfirmed) return false;
-    const auto fresh = link.underway.landed_but(*unconfirmed + link.queued_bytes);
-    if (fresh == 0) return false;
-    paces_[link.rail].delivered(fresh, 0);
+    const auto more = link.underway.landed_but(*unconfirmed + link.queued_bytes);
+    if (more == 0) return false;
+    paces_[link.rail].delivered(more, 0);
     released_ |= std::uint64_t{1} << link.rail;
     for (auto* timed : {&link.timed, &link.timed_end}) {
         if (timed->landed == 0 && timed->end <= link.underway.landed()) timed->landed = now;

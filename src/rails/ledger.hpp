@@ -26,6 +26,7 @@
 #include "rails/keeping_up.hpp"
 #include "rails/link.hpp"
 #include "rails/peer.hpp"
+#include "rails/rounds.hpp"
 #include "rails/tracer.hpp"
 #include "sched/node_load.hpp"
 #include "sched/pace.hpp"
@@ -33,13 +34,6 @@
 #include "sched/settling.hpp"
 
 namespace railmux::rails {
-
-/// When the rails were looked at.
-struct Looks {
-    base::Nanoseconds begun = 0;   // the round of looks under way
-    base::Nanoseconds looked = 0;  // what had arrived by then, on whatever rail, is known
-    base::Nanoseconds quiet = 0;   // then nothing was waiting for us on any rail
-};
 
 class Ledger {
 public:

@@ -22,7 +22,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       recovery_(options_.recovery, options_.connector.self.instance),
       assessor_(options_.assessor, options_.clock, rails_, links_, peers_, pool_, *this, log),
       flooder_(links_, pool_, *this, assessor_),
-      ledger_(rails.capacity(), policy, peers_, links_, looks_, keeping_up_),
+      ledger_(rails.capacity(), policy, peers_, links_, rounds_.looks(), keeping_up_),
       plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_) {
     // A piece may go another way than it was cut for.
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {

@@ -37,6 +37,7 @@
 #include "rails/rail_set.hpp"
 #include "rails/recovery.hpp"
 #include "rails/regions.hpp"
+#include "rails/rounds.hpp"
 #include "rails/tracer.hpp"
 #include "rails/upper.hpp"
 #include "sched/policy.hpp"
@@ -94,8 +95,7 @@ public:
     void ended(std::uint32_t peer, std::uint64_t instance, ErrorCode how, base::Nanoseconds now);
     /// Whatever came before `now` would have woken the caller, who slept until then.
     void watched_until(base::Nanoseconds now) noexcept {
-        looks_ = {.begun = now, .looked = now, .quiet = now};
-        rounds_ = rounds_of_rest;  // whatever woke him, or could not
+        rounds_.woken(now);
         keeping_up_.slept(now);
     }
     /// The conversation with the peer, if a message may go to it now; else nullptr.
@@ -230,7 +230,6 @@ private:
     // The way up (way_up.hpp)
     template <typename Above>
     [[nodiscard]] bool look_round(Above& above, bool exact, base::Nanoseconds now);
-    void begin_round(base::Nanoseconds now) noexcept;
     template <typename Above>
     bool poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now);
     inline bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
@@ -402,7 +401,9 @@ private:
     Assessor assessor_;
     Flooder flooder_;
 
-    Looks looks_;
+    // The rails that something may come of, as far as was known ...
+    Rounds rounds_;
+    std::uint64_t watched_of_ = 0;  // ... when there had been so many changes to the links; 0: other rails are up now
     std::optional<NodeTable> node_table_;  // outlives what is noted in it
     Ledger ledger_;
     BulkPlan plan_;
@@ -425,19 +426,6 @@ private:
     std::vector<std::uint32_t> late_links_;
     bool said_goodbye_ = false;  // we have said goodbye
     KeepingUp keeping_up_;
-    struct Watched {
-        std::uint32_t rail = 0;
-        std::uint32_t vain = 0;  // looks since it last brought something
-    };
-    // What has brought nothing for so many looks is looked at in some rounds only, unless we look seldom.
-    static constexpr std::uint32_t vain_looks = 1024;
-    static constexpr std::uint32_t rounds_of_rest = 4;
-    static constexpr base::Nanoseconds longest_rest = 5 * base::microsecond;
-    std::uint32_t rounds_ = 0;  // since the last full one
-    bool full_round_ = true;
-    std::vector<Watched> watched_;  // rails that something may come of, as far as was known ...
-    std::uint64_t watched_of_ = 0;  // ... when there had been so many changes to the links; 0: other rails are up now
-    std::size_t next_rail_ = 0;     // whose turn it is to be polled, of those
     base::Nanoseconds now_ = 0;     // as last told
     model::Watch watch_;
     Look look_;  // the one whose events are being handled

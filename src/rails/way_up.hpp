@@ -40,40 +40,15 @@ RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
     return any || found;
 }
 
-/// The first rail that has something ends the round: what it brought should reach the application before other rails are
-/// looked at, each of which costs a system call. The next round begins behind it, so that every rail gets its turn; but one
-/// that has brought nothing for long has a turn in one round of four only.
 template <typename Above>
 RAILMUX_IN_LINE bool RailManager::look_round(Above& above, bool exact, base::Nanoseconds now) {
     if (watched_of_ != links_.changes()) [[unlikely]]
         list_rails();
-    const auto rails = watched_.size();
-    if (exact) [[unlikely]] {  // what is timed there should not wait for the others
-        const auto timed = std::ranges::find(watched_, assessor_.timed_rail(), &Watched::rail);
-        if (timed != watched_.end()) next_rail_ = static_cast<std::size_t>(timed - watched_.begin());
-    }
-    for (auto left = rails; left > 0; --left) {
-        const auto place = next_rail_;
-        next_rail_ = place + 1 < rails ? place + 1 : 0;
-        if (place == 0) begin_round(now);
-        auto& watched = watched_[place];
-        const bool due = full_round_ || exact || watched.vain < vain_looks;
-        const bool found = due && assessor_.may_look(watched.rail, now) && poll_rail(above, watched.rail, exact, now);
-        watched.vain = found ? 0 : watched.vain + 1;
-        if (full_round_ && next_rail_ == 0) looks_.looked = looks_.begun;
-        if (found) return true;
-    }
-    if (rails == 0) looks_.looked = now;
-    looks_.quiet = now;
-    return false;
-}
-
-/// Full, if there have been enough others since the last one, or we have been away.
-RAILMUX_IN_LINE void RailManager::begin_round(base::Nanoseconds now) noexcept {
-    full_round_ = ++rounds_ >= rounds_of_rest || now - looks_.begun >= longest_rest || watched_.size() == 1;
-    if (!full_round_) return;
-    looks_.begun = now;
-    rounds_ = 0;
+    if (exact) [[unlikely]]
+        rounds_.prefer(assessor_.timed_rail());  // what is timed there should not wait for the others
+    return rounds_.go(exact, now, [&](std::uint32_t rail) RAILMUX_LAMBDA_IN_LINE {
+        return assessor_.may_look(rail, now) && poll_rail(above, rail, exact, now);
+    });
 }
 
 template <typename Above>
@@ -90,7 +65,7 @@ RAILMUX_IN_LINE bool RailManager::poll_rail(Above& above, std::uint32_t rail, bo
     look_ = {.begun = begun, .at = ended, .blind = blind};
     if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);
     for (std::size_t i = 0; i < count; ++i) handle(above, rail, events_[i], now);
-    ledger_.settle(now, now - looks_.quiet);
+    ledger_.settle(now, now - rounds_.looks().quiet);
     return true;
 }
 
@@ -212,7 +187,7 @@ RAILMUX_IN_LINE bool RailManager::hear_ack(Link& link, Conversation& talk, const
              .flags = header.flags,
              .held = header.held,
              .at = now,
-             .unseen = now - looks_.quiet,
+             .unseen = now - rounds_.looks().quiet,
              .credit = credit || heard.credit,
              .listed = true};
     const bool light = talk.heavy - talk.session.acknowledged() - 1 >= Session::window && tracer_ == nullptr;

@@ -12,7 +12,7 @@ constexpr Ticks same_latency = to_ticks(base::microsecond);
 // Acknowledgements are kept back for up to 100 us, and looked for between other things.
 constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 
-// A small message for a destination that does not keep up goes where so many bytes would.
+// A small message between ends of which one does not keep up goes where so many bytes would.
 constexpr std::uint64_t behind_bytes = 16 * 1024;
 
 // Of a split: a header and a closing frame come with each share.
@@ -108,12 +108,12 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
 }
 
 /// Until its queue is as long as the others take for a message of nothing, were they idle: so long it is the fastest, and the
-/// first. What its destination waits for anyway goes there however long the queue is.
+/// first. Between ends of which one does not keep up it is so however long the queue is.
 Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::uint64_t bytes,
                 base::Nanoseconds now) const noexcept {
     const auto& chosen = candidates[place];
     if (chosen.spare) return 0;
-    if (chosen.behind && bytes <= small_bytes) return std::numeric_limits<Ticks>::max();  // whatever waits there
+    if (chosen.behind && bytes <= small_bytes) return std::numeric_limits<Ticks>::max();
     auto others = std::numeric_limits<Ticks>::max();
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         if (i == place || candidates[i].spare) continue;

@@ -107,14 +107,6 @@ public:
         for (std::size_t rail = 0; rail < rails_.size(); ++rail) lost += peer(rank).traffic[rail].links_lost;
         return lost;
     }
-    /// From now on the rail is a Wrapper, a ForwardingRail; there must not be links yet.
-    template <typename Wrapper>
-    Wrapper& wrap(std::uint32_t rail) {
-        auto made = std::make_unique<Wrapper>(std::move(rails_[rail].rail));
-        auto& wrapper = *made;
-        rails_[rail].rail = std::move(made);
-        return wrapper;
-    }
     [[nodiscard]] std::size_t rails() const { return rails_.size(); }
     [[nodiscard]] std::span<const std::byte> rail_address() const { return rails_[0].rail->address(); }
 

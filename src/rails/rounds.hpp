@@ -1,0 +1,92 @@
+// Rounds: whose turn it is among the rails that are looked at, and when they have been.
+//
+// The first that has something ends a call: what it brought should reach the application before other rails are looked at, each
+// of which costs a system call. The next call begins behind it, so that each gets its turn; but one that has brought nothing for
+// long is left out of three calls in four, unless calls are rare: what comes over another one would wait for that look.
+//
+// Threads: one engine at a time. Pure: time is an argument.
+// Lifetime: part of the rail manager.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/in_line.hpp"
+
+namespace railmux::rails {
+
+/// When the rails were looked at.
+struct Looks {
+    base::Nanoseconds begun = 0;   // the round of looks under way
+    base::Nanoseconds looked = 0;  // what had arrived by then, on whatever rail, is known
+    base::Nanoseconds quiet = 0;   // then nothing was waiting for us on any rail, but for those left out
+};
+
+class Rounds {
+public:
+    /// From now on there is none; add() says which there are.
+    void clear() noexcept {
+        places_.clear();
+        next_ = 0;
+    }
+    void add(std::uint32_t rail) { places_.push_back({.rail = rail}); }
+    /// The next call begins with that rail.
+    void prefer(std::uint32_t rail) noexcept {
+        const auto place = std::ranges::find(places_, rail, &Place::rail);
+        if (place != places_.end()) next_ = static_cast<std::size_t>(place - places_.begin());
+    }
+    /// Whatever came before `now` would have woken the caller, who slept until then. He looks at all of them next: whatever
+    /// woke him, or could not.
+    void woken(base::Nanoseconds now) noexcept {
+        looks_ = {.begun = now, .looked = now, .quiet = now};
+        partial_ = most_partial;
+    }
+    [[nodiscard]] const Looks& looks() const noexcept { return looks_; }
+
+    /// Looks at them, `all` or those that are not left out, until look(rail) says that there was something. False: there was
+    /// nothing.
+    template <typename Look>
+    RAILMUX_IN_LINE bool go(bool all, base::Nanoseconds now, Look look) {
+        all = all || partial_ >= most_partial || now - looks_.looked >= longest_rest || places_.size() == 1;
+        partial_ = all ? 0 : partial_ + 1;
+        for (auto left = places_.size(); left > 0; --left) {
+            if (next_ == 0) {
+                looks_.begun = now;
+                left_out_ = false;
+            }
+            auto& place = places_[next_];
+            next_ = next_ + 1 < places_.size() ? next_ + 1 : 0;
+            const bool due = all || place.vain < vain_looks;
+            left_out_ = left_out_ || !due;
+            const bool found = due && look(place.rail);
+            place.vain = found ? 0 : place.vain + 1;
+            if (next_ == 0 && !left_out_) looks_.looked = looks_.begun;
+            if (found) return true;
+        }
+        if (places_.empty()) looks_.looked = now;
+        looks_.quiet = now;
+        return false;
+    }
+
+private:
+    // So many looks in vain are long.
+    static constexpr std::uint32_t vain_looks = 1024;
+    // Calls in a row that may leave some out, and how long ago what is known of all of them may be for that.
+    static constexpr std::uint32_t most_partial = 3;
+    static constexpr base::Nanoseconds longest_rest = 5 * base::microsecond;
+
+    struct Place {
+        std::uint32_t rail = 0;
+        std::uint32_t vain = 0;  // looks since it last brought something
+    };
+    std::vector<Place> places_;
+    std::size_t next_ = 0;
+    std::uint32_t partial_ = 0;  // calls since the last that left nothing out
+    bool left_out_ = false;      // something in the round under way
+    Looks looks_;
+};
+
+}  // namespace railmux::rails

@@ -1,0 +1,109 @@
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <vector>
+
+#include "rails/rounds.hpp"
+
+using namespace railmux;
+using rails::Rounds;
+
+namespace {
+
+/// Three rails, of which the first brings something when `busy`, and the last when `late`.
+struct Looked {
+    explicit Looked(std::uint32_t rails = 3) {
+        for (std::uint32_t rail = 0; rail < rails; ++rail) rounds.add(rail);
+    }
+    bool go(base::Nanoseconds later = 10, bool all = false) {
+        now += later;
+        return rounds.go(all, now, [&](std::uint32_t rail) {
+            ++looks[rail];
+            return (rail == 0 && busy) || (rail == 2 && late);
+        });
+    }
+    /// The others have brought nothing for long.
+    void tire() {
+        busy = true;
+        for (int i = 0; i < 20'000; ++i) go();
+        looks = {};
+    }
+
+    Rounds rounds;
+    base::Nanoseconds now = base::second;
+    std::array<int, 3> looks{};
+    bool busy = false;
+    bool late = false;
+};
+
+}  // namespace
+
+TEST_CASE("each rail has its turn, behind the one that had something", "[rails][rounds]") {
+    Looked f;
+    f.busy = true;
+    for (int i = 0; i < 9; ++i) CHECK(f.go());
+    CHECK(f.looks == std::array{9, 8, 8});
+    f.busy = false;
+    CHECK_FALSE(f.go());
+    CHECK(f.looks == std::array{10, 9, 9});
+}
+
+TEST_CASE("what has brought nothing for long is left out of three calls in four", "[rails][rounds]") {
+    Looked f;
+    f.tire();
+    for (int i = 0; i < 400; ++i) CHECK(f.go());
+    CHECK(f.looks[0] == 400);
+    CHECK(f.looks[1] == f.looks[2]);
+    CHECK(f.looks[1] >= 99);
+    CHECK(f.looks[1] <= 101);
+}
+
+TEST_CASE("it is found in the fourth call at the latest, and then not left out", "[rails][rounds]") {
+    Looked f;
+    f.tire();
+    f.late = true;
+    for (int i = 0; i < 4; ++i) f.go();
+    CHECK(f.looks[2] >= 1);
+    f.looks = {};
+    for (int i = 0; i < 8; ++i) f.go();
+    CHECK(f.looks[2] == 4);  // in turns with the first
+}
+
+TEST_CASE("whoever calls seldom, was woken, or wants all of them, looks at all", "[rails][rounds]") {
+    const int why = GENERATE(0, 1, 2);
+    const bool from_the_middle = GENERATE(true, false);
+    Looked f;
+    f.tire();
+    if (from_the_middle) f.go();  // the first had something: the next call begins behind it
+    f.busy = false;
+    if (!from_the_middle) f.rounds.prefer(0);
+    for (int i = 0; i < 10; ++i) {
+        f.looks = {};
+        if (why == 0) f.rounds.woken(f.now);
+        f.go(why == 1 ? 10 * base::microsecond : 10, why == 2);
+        CHECK(f.looks == std::array{1, 1, 1});
+    }
+}
+
+TEST_CASE("one rail alone is never left out", "[rails][rounds]") {
+    Looked f(1);
+    for (int i = 0; i < 5000; ++i) CHECK_FALSE(f.go());
+    CHECK(f.looks[0] == 5000);
+}
+
+TEST_CASE("what is known of all rails is known as of the last round that left none out", "[rails][rounds]") {
+    Looked f;
+    CHECK_FALSE(f.go());
+    CHECK(f.rounds.looks().looked == f.now);
+    CHECK(f.rounds.looks().quiet == f.now);
+    f.tire();
+    const auto quiet = f.rounds.looks().quiet;
+    for (int i = 0; i < 1000; ++i) {
+        f.go(100);
+        CHECK(f.now - f.rounds.looks().looked <= 6 * base::microsecond);
+    }
+    CHECK(f.rounds.looks().quiet == quiet);
+    f.rounds.clear();
+    CHECK_FALSE(f.go());
+    CHECK(f.rounds.looks().looked == f.now);
+}
