@@ -426,7 +426,7 @@ private:
     std::vector<std::uint32_t> late_links_;
     bool said_goodbye_ = false;  // we have said goodbye
     KeepingUp keeping_up_;
-    base::Nanoseconds now_ = 0;     // as last told
+    base::Nanoseconds now_ = 0;  // as last told
     model::Watch watch_;
     Look look_;  // the one whose events are being handled
     base::Nanoseconds next_deadline_ = never;
