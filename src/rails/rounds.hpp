@@ -1,8 +1,8 @@
 // Rounds: whose turn it is among the rails that are looked at, and when they have been.
 //
-// The first that has something ends a call: what it brought should reach the application before other rails are looked at, each
-// of which costs a system call. The next call begins behind it, so that each gets its turn; but one that has brought nothing for
-// long is left out of three calls in four, unless calls are rare: what comes over another one would wait for that look.
+// The first that has something ends a call: what it brought should reach the application before other rails are looked at,
+// each of which costs a system call. The next call begins behind it, so that each gets its turn; but one that has brought
+// nothing for long is left out of three calls in four, unless calls are rare: what comes over another one would wait for it.
 //
 // Threads: one engine at a time. Pure: time is an argument.
 // Lifetime: part of the rail manager.
