@@ -185,54 +185,57 @@ inline constexpr std::uint32_t no_link = ~std::uint32_t{0};
 
 struct Frame;
 
-/// What a frame begins with, and what is cleared before it is used anew: all that most frames have. In an order without gaps.
-struct FrameState {
+/// What a frame has in memory only: one cache line, in front of the frame's header and payload, so that of a small message
+/// two lines are touched while it waits to be acknowledged. Cleared when the frame is used anew. In an order without gaps.
+struct alignas(64) FrameState {
     Frame* next = nullptr;  // in an outbox, a free list or a waiting list: one at a time
     FrameType type{};       // set by whoever makes the frame, with flags and aux
     std::uint8_t flags = 0;
-    std::uint8_t rail = 0;    // of the link that it went to
-    std::uint8_t posted = 0;  // of its works (put if any, then send) how many the rail has taken this time
-    std::uint8_t undone = 0;  // taken works that have not been `done`
-    bool queued = false;      // in an outbox
+    std::uint8_t rail = 0;         // of the link that it went to
+    std::uint8_t posted = 0;       // of its works (put if any, then send) how many the rail has taken this time
+    std::uint8_t undone = 0;       // taken works that have not been `done`
+    std::uint8_t piece_count = 0;  // of FrameBulk; 0: no put
+
+    bool queued = false;  // in an outbox
     bool acked = false;
-    bool abandoned = false;  // ... but only because its session ended: it may or may not have arrived
+    bool charged = false;        // it counts as being on its link
+    bool alone = false;          // nothing was on its link when it was handed over, nor of others on its rail
+    bool unaccompanied = false;  // the flush comes before other frames do
+    // What is rare shares a byte.
+    bool abandoned : 1 = false;  // acked, but only because its session ended: it may or may not have arrived
+    bool again : 1 = false;      // the link that it went to first died
+    bool parked : 1 = false;     // waits until it is settled what has come over the link that it went to
+    bool gets : 1 = false;       // its pieces are got, not put, and that is all: it is never sent, and has no number
+    bool denied : 1 = false;     // its put is not allowed: what follows goes without
+    bool summed : 1 = false;     // put_sum is that of what is being put
 
-    // Bulk in front of the frame: its pieces are put, then the frame is sent on the same link.
-    std::uint8_t piece_count = 0;  // 0: no put
-    bool gets = false;             // its pieces are got, not put, and that is all: it is never sent, and has no number
-    bool denied = false;           // its put is not allowed: what follows goes without
-    bool summed = false;           // put_sum is that of what is being put
-
-    bool charged = false;         // it counts as being on its link
-    bool alone = false;           // nothing was on its link when it was handed over, nor of others on its rail
-    bool unaccompanied = false;   // the flush comes before other frames do
-    bool again = false;           // the link that it went to first died
-    bool parked = false;          // waits until it is settled what has come over the link that it went to
     std::uint32_t predicted = 0;  // its delivery after `sent`, in ns, at most 4 s; 0: it is not one of those compared
     std::uint32_t aux = 0;
     std::uint32_t bytes = 0;  // header and payload
     std::uint32_t seq = 0;
     std::uint32_t link = no_link;  // slot in the link table of the link it went to
     std::uint32_t payload = 0;     // application bytes it stands for, puts included up to 4 GiB - 1
+    std::uint32_t capacity = 0;    // room behind the frame for header and payload
     std::uint64_t token = 0;       // the owner's; not 0: the owner is told when the frame is released
     base::Nanoseconds sent = 0;    // when it was handed to a link, last
 };
+static_assert(sizeof(FrameState) == 64);
 
-/// A frame in memory. Allocated with `capacity` bytes behind it for header and payload, and room for checksums.
-struct Frame : FrameState {
+/// Bulk in front of the frame: its pieces are put, then the frame is sent on the same link. Where there is none it may be
+/// anything, and most frames never touch it.
+struct FrameBulk {
     // Four pieces let a put run over the seams of a gather list; finer lists need more puts.
     static constexpr std::size_t max_pieces = 4;
-    std::uint32_t capacity = 0;
 
-    transports::Segment segment;  // header and payload, as the rail wants it: anything until it is offered to one
-
-    // Of bulk; anything where there is none.
-    std::uint8_t registered_with;  // the rail whose regions the pieces name, if they do
-    std::uint32_t put_sum;         // checksum of the bytes of its put
-    const BulkTarget* target;      // lives until the frame is acknowledged
-    std::uint64_t put_offset;
     std::array<transports::Segment, max_pieces> pieces;  // the first `piece_count`
+    const BulkTarget* target;                            // lives until the frame is acknowledged
+    std::uint64_t put_offset;
+    std::uint32_t put_sum;         // checksum of the bytes of its put
+    std::uint8_t registered_with;  // the rail whose regions the pieces name, if they do
+};
 
+/// A frame in memory. Allocated with `capacity` bytes behind it for header and payload, and room for checksums.
+struct Frame : FrameBulk, FrameState {
     [[nodiscard]] std::span<const transports::Segment> put() const noexcept { return {pieces.data(), piece_count}; }
     /// Regions are one rail's: for another one the pieces are memory like any other.
     void for_rail(std::uint32_t number) noexcept {

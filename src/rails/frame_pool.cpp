@@ -20,13 +20,12 @@ std::ptrdiff_t FramePool::in_use() const noexcept {
 }
 
 void FramePool::grow(std::size_t size_class) {
-    const auto bytes = sizeof(Frame) + classes[size_class] + Seal::size;
-    const auto stride = (bytes + alignof(Frame) - 1) / alignof(Frame) * alignof(Frame);
-    const auto count = std::max<std::size_t>(slab_bytes / stride, 1);
-    auto slab = std::make_unique_for_overwrite<std::byte[]>(stride * count);
+    const auto lines = (sizeof(Frame) + classes[size_class] + Seal::size + sizeof(Line) - 1) / sizeof(Line);
+    const auto count = std::max<std::size_t>(slab_bytes / (lines * sizeof(Line)), 1);
+    auto slab = std::make_unique_for_overwrite<Line[]>(lines * count);
     for (std::size_t i = 0; i < count; ++i) {
-        auto* frame = new (slab.get() + i * stride) Frame;
-        frame->capacity = static_cast<std::uint32_t>(classes[size_class]);
+        auto* frame = new (slab.get() + i * lines) Frame;
+        frame->capacity = classes[size_class];
         give(frame);
     }
     made_[size_class] += static_cast<std::ptrdiff_t>(count);

@@ -29,6 +29,7 @@ public:
         Frame* frame = free_[index];
         free_[index] = frame->next;
         static_cast<FrameState&>(*frame) = {};
+        frame->capacity = classes[index];
         return frame;
     }
     void give(Frame* frame) noexcept {
@@ -39,13 +40,17 @@ public:
     /// Frames taken and not given back; less than none when one was given back twice. For tests: it counts them.
     [[nodiscard]] std::ptrdiff_t in_use() const noexcept;
 
-    static constexpr std::size_t largest = 64 * 1024;
+    static constexpr std::uint32_t largest = 64 * 1024;
 
 private:
     // Room for a control frame or tiny message, a small message, a page-sized one, and the rest. Each class is about
-    // eight times the last: at most that much of a frame's room is unused, in a pool bounded by the eager window.
-    static constexpr std::array<std::size_t, 4> classes = {128, 1024, 8 * 1024 + 64, largest};
+    // eight times the last: at most that much of a frame's room is unused, in a pool bounded by the eager window. With its
+    // seal the smallest is two lines.
+    static constexpr std::array<std::uint32_t, 4> classes = {120, 1024, 8 * 1024 + 64, largest};
     static constexpr std::size_t slab_bytes = 64 * 1024;
+    struct alignas(Frame) Line {
+        std::array<std::byte, alignof(Frame)> bytes;
+    };
 
     [[nodiscard]] static std::size_t class_of(std::size_t bytes) noexcept {
         assert(bytes <= largest);
@@ -57,7 +62,7 @@ private:
 
     std::array<Frame*, classes.size()> free_{};
     std::array<std::ptrdiff_t, classes.size()> made_{};
-    std::vector<std::unique_ptr<std::byte[]>> slabs_;
+    std::vector<std::unique_ptr<Line[]>> slabs_;
 };
 
 }  // namespace railmux::rails

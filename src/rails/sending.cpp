@@ -201,17 +201,18 @@ bool RailManager::post_outbox(Link& link) {
                 stamp.put_on(frame->data());
                 told = std::min(told, count);
             }
-            frame->segment = {frame->data(), frame->bytes, 0};
+            auto& segment = segments_[count];
+            segment = {frame->data(), frame->bytes, 0};
             if (link.checksum) [[unlikely]] {
                 seal(*frame);
-                frame->segment.size += Seal::size;
+                segment.size += Seal::size;
             }
             auto& work = works_[count++];  // what else it has a send does not look at
             work.op = Op::send;
             // Whoever is to be told that it is released may not be told from within a post.
-            work.quiet = frame->segment.size <= link.quiet_max && frame->piece_count == 0 && frame->token == 0;
+            work.quiet = segment.size <= link.quiet_max && frame->piece_count == 0 && frame->token == 0;
             work.link = link.id;
-            work.segments = {&frame->segment, 1};
+            work.segments = {&segment, 1};
             work.cookie = cookie;
         }
         const auto taken = rail.post({works_.data(), count});

@@ -201,7 +201,8 @@ bool RailManager::on_settled(Link& link, const FrameHeader& header, std::span<co
     if (!asked || !settling.empty()) return true;  // parked frames do not tell for which of the links
     static_cast<void>(catch_up());
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
-        if (!std::exchange(frame.parked, false)) return;
+        if (!frame.parked) return;
+        frame.parked = false;
         if (frame.denied) drop_put(frame);
         route_again(peer, *known.talk, frame, now);
         if (frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
