@@ -56,7 +56,7 @@ public:
     /// The same, later: it was no choice. True: follow() is to be called.
     [[nodiscard]] RAILMUX_IN_LINE bool put_off(Frame& frame) noexcept {
         late_[late_count_++] = &frame;
-        return late_count_ == 1 || late_count_ >= most_late || noted(frame);
+        return late_count_ == 1 || late_count_ % most_late == 0 || noted(frame);
     }
     /// Of frames put off some are followed, until they are answered. False: now is not too early for all that was put off.
     [[nodiscard]] bool follow(const Link& link, Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
@@ -154,7 +154,7 @@ private:
     // A peer that is not busy elsewhere acknowledges within that.
     static constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
     // Of so many frames one is noted to compare prediction and delivery: enough to judge by, and next to nothing a frame.
-    static constexpr std::uint32_t frames_per_prediction = 16;
+    static constexpr std::uint32_t frames_per_prediction = 64;
     static_assert(max_rails <= 64);
 
     void look_for_landed(const Conversation& talk, base::Nanoseconds now) noexcept;
