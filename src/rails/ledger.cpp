@@ -326,6 +326,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
         talk.candidates[i].cost.latency += links_.at(talk.links[i]).lag.least(busy_.time());
     }
+    talk.processors.choose(talk.candidates);
 }
 
 }  // namespace railmux::rails

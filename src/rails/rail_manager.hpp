@@ -355,6 +355,7 @@ private:
     void forget_groups(Conversation& talk, const Link& with) noexcept;
     void review_groups(Conversation& talk, base::Nanoseconds now);
     void add_group(LinkModel& model, const Link& link) const;
+    [[nodiscard]] std::string why_spare(const Link& link) const;
 
     // Peers (rail_manager.cpp)
     void share_with_node(std::uint32_t rail);

@@ -16,8 +16,10 @@ namespace {
 
 // Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
 constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
-// Where it is not loads that decide, but one of the two ends, which is judged less often than that.
+// Where it is not loads that decide, but one of the two ends, which is judged less often than that, or which rails are spare.
 constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
+// No queue takes so long: nothing could replace it.
+constexpr sched::Ticks endless = sched::to_ticks(86'400 * base::second);
 // No rail is slower; and what a small frame takes is far from overflow.
 constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
 
@@ -78,9 +80,10 @@ bool RailManager::catch_up() {
 void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept {
     if (now < talk.lead.until || tracer_ != nullptr) return;
     const auto& cost = talk.candidates[choice].cost;
+    const auto slack = policy_.lead(talk.candidates, choice, small_bytes, now);
     talk.lead = {.link = &links_.at(talk.links[choice]),
-                 .until = now + (talk.candidates[choice].behind ? long_lead_time : lead_time),
-                 .slack = policy_.lead(talk.candidates, choice, small_bytes, now),
+                 .until = now + (slack > endless ? long_lead_time : lead_time),
+                 .slack = slack,
                  .gap = talk.candidates[choice].stream ? 0 : cost.gap,
                  .per_byte = std::min(cost.per_byte, longest_per_byte)};
 }
