@@ -82,9 +82,11 @@ struct Conversation {
     std::vector<sched::Candidate> candidates;  // parallel to links
     std::vector<sched::Cost> costs;            // parallel to links: by the model, before traffic corrects it
     base::Nanoseconds refreshed = 0;           // when they were told what traffic has shown (Ledger)
-    std::vector<std::uint64_t> claims;         // parallel to links: bulk planned for it and not handed over yet
-    std::vector<LinkGroup> groups;             // a link is in one at most
-    sched::Processors processors;              // which link is used of those that they move
+    static constexpr auto none = ~std::uint32_t{0};
+    std::uint32_t only = none;          // the place of the one that there is to choose from, if no other, since then
+    std::vector<std::uint64_t> claims;  // parallel to links: bulk planned for it and not handed over yet
+    std::vector<LinkGroup> groups;      // a link is in one at most
+    sched::Processors processors;       // which link is used of those that they move
 
     // For a moment all small frames take this link, without a choice for each, as long as no more than `slack` has been handed
     // to its rail (Policy::lead).

@@ -322,6 +322,7 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.followed = {};
     talk.lead = {};
     talk.refreshed = 0;
+    talk.only = Conversation::none;
     // The only link needs no choice, ever. Traces show each decision.
     if (talk.links.size() == 1 && tracer_ == nullptr) {
         talk.lead = {

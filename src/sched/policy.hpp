@@ -46,6 +46,18 @@ struct Candidate {
     std::uint64_t claimed = 0;     // bytes that other destinations' large messages will still bring; split only
 };
 
+/// The place of the one that is not spare, if there is one only.
+[[nodiscard]] inline std::uint32_t only_choice(std::span<const Candidate> candidates) noexcept {
+    constexpr auto none = ~std::uint32_t{0};
+    auto only = none;
+    for (std::uint32_t i = 0; i < candidates.size(); ++i) {
+        if (candidates[i].spare) continue;
+        if (only != none) return none;
+        only = i;
+    }
+    return only;
+}
+
 class Policy {
 public:
     virtual ~Policy() = default;

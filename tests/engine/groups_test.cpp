@@ -241,6 +241,23 @@ TEST_CASE("groups: which of the rails that processors move is used follows what 
     CHECK(rails.shares_together(8, 1 << 20) == Shares{0, 8 << 20});
 }
 
+TEST_CASE("groups: a probe that met the application's messages on a rail that processors move is not believed",
+          "[engine]") {
+    const bool by_processors = GENERATE(true, false);
+    TwoRails rails(quick(), slower(), {.by_processors = by_processors});
+    rails.hosts.look_each = base::microsecond;
+    rails.send_together(64, 65536);  // links come up meanwhile
+    for (int i = 0; i < 50; ++i) rails.send_together(64, 65536);
+    const auto latency = [&](std::string_view rail) {
+        for (const auto& model : rails.a->models(rails.to_b)) {
+            if (model.rail == rail) return model.model.predict(1).delivery.count();
+        }
+        return 0.0;
+    };
+    CAPTURE(by_processors, latency("sim:eth0"), latency("sim:eth1"));
+    if (by_processors) CHECK(latency("sim:eth0") < 2000);
+}
+
 TEST_CASE("groups: a load that slows down all that processors move changes little", "[engine]") {
     MovedByProcessors rails(false);
     const auto loaded = [](transports::sim::Timing timing) {
