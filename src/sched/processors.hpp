@@ -1,9 +1,9 @@
-// Processors: of the links to a peer whose bytes the processors of both ends move (shared memory, the loopback), the one that is
-// used. No hardware works beside them: what goes over a second one waits for the processor that is busy with the first, and
+// Processors: of the links to a peer whose bytes the processors of both ends move (shared memory, the loopback), the one that
+// is used. No hardware works beside them: what goes over a second one waits for the processor that is busy with the first, and
 // makes that one look slow. So they count as one from when they are up, and all but the fastest are spare.
 //
-// The fastest by what is known of them now, by their models and by traffic, whatever they are called. What slows one of them down
-// slows down all, and shows in the one that is used: that one is left only for one that takes half as long.
+// The fastest by what is known of them now, by their models and by traffic, whatever they are called. What slows one of them
+// down slows down all, and shows in the one that is used: that one is left only for one that takes half as long.
 //
 // Threads: one thread at a time per object. Pure.
 // Lifetime: part of a conversation.
