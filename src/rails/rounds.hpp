@@ -3,8 +3,8 @@
 // The first that has something ends a call: what it brought should reach the application before other rails are looked at,
 // each of which costs a system call. The next call begins behind it, so that each gets its turn; but one that has brought
 // nothing for long is left out of three calls in four, unless calls are rare: what comes over another one would wait for it.
-// Some have a rest: of those the one that brought something last is looked at as any other, and who brings nothing beside it for
-// long only now and then. That is known of them all the same: nobody is believed to use them meanwhile.
+// Some have a rest: of those the one that brought something last is looked at as any other, and who brings nothing beside it
+// for long only now and then. That is known of them all the same: nobody is believed to use them meanwhile.
 //
 // Threads: one engine at a time. Pure: time is an argument.
 // Lifetime: part of the rail manager.
