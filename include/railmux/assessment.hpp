@@ -32,7 +32,7 @@ enum class ModelSource : std::uint8_t {
 /// Rails to one peer that end in something they share: a port, a switch, an uplink, a CPU.
 struct RailGroup {
     std::vector<std::string> rails;  ///< two or more
-    double bits_per_second = 0;      ///< of all of them together
+    double bits_per_second = 0;      ///< of all of them together; 0: they share processors, and nobody measured that
 };
 
 /// The model of one link as it is used now.
@@ -44,6 +44,7 @@ struct LinkModel {
     LogGP model;         ///< as corrected by traffic
     double drift = 1;    ///< a byte takes so many times what the probe said, by traffic; 1 while that shows nothing
     RailGroup group;     ///< whom it shares with, itself included; without rails: with nobody, as far as known
+    std::string spare;   ///< why it is given nothing while others of its group live; empty if that is not so
     LogGP while_shared;  ///< the model while all of its group send; else the same as `model`
 };
 

@@ -23,11 +23,12 @@ struct ExplainedLink {
     Nanos gap{0};                     ///< the rail's time for a message beside its bytes: g
     std::uint64_t backlog_bytes = 0;  ///< handed to the rail, for whatever peer, and not acknowledged
     std::uint64_t claimed_bytes = 0;  ///< that other peers' large messages will still bring
-    bool recent = false;              ///< the peer used it last, and its choice counts where links are about equal
-    Nanos wait{0};                    ///< until the rail is free
-    Nanos delivery{0};                ///< predicted, of all of the message over this link alone, from now
-    std::uint64_t share_bytes = 0;    ///< of what is to be sent: 0, all, or a part of a large message
-    Nanos share_delivery{0};          ///< predicted, of that share
+    std::string spare{};  ///< why it does not count while others live, e.g. "moved by the same processors as shm:node"
+    bool recent = false;  ///< the peer used it last, and its choice counts where links are about equal
+    Nanos wait{0};        ///< until the rail is free
+    Nanos delivery{0};    ///< predicted, of all of the message over this link alone, from now
+    std::uint64_t share_bytes = 0;  ///< of what is to be sent: 0, all, or a part of a large message
+    Nanos share_delivery{0};        ///< predicted, of that share
 };
 
 struct Explanation {

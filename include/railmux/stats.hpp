@@ -22,7 +22,9 @@ struct RailInfo {
     /// Why it is not usable, off by default, or merged with another; or, of one in use, what was chosen for it, as the GID of
     /// a RoCE port. Mostly empty.
     std::string reason;
-    std::string cure;             ///< what to do to use it anyway; may be empty
+    std::string cure;  ///< what to do to use it anyway; may be empty
+    /// The processors of both ends move its bytes (memory, the loopback). Of such rails to one peer the fastest is used.
+    bool by_processors = false;
     std::uint64_t speed_bps = 0;  ///< link speed in bits per second; 0: unknown
     int numa_node = -1;           ///< -1: unknown or not applicable
     std::string kind;             ///< link kind as the kernel tells it: "ethernet", "veth", "bridge", "vxlan", ...

@@ -117,6 +117,8 @@ std::string Engine::report_models() {
                                     us(range.g), fmt::format("{:.1f}", range.G.bits_per_second() / 1e6),
                                     fmt::format("{:.2f}", link.drift), spent.messages, spent.bytes);
             }
+            if (!link.spare.empty())
+                text += fmt::format("# {} to {} is spare: {}\n", link.rail, rails_.peers().name(peer), link.spare);
         }
     }
     return text;

@@ -50,13 +50,16 @@ void RailManager::tell_time(Link& link, const Conversation& talk, std::uint32_t 
     if (!link.asks_too_much()) enqueue(link, ack_frame(talk, seq, now), now);
 }
 
-/// Of the links of a peer that has any, the one with least to send.
+/// Of the links of a peer that has any, the one with least to send; a spare one only where all are.
 Link& RailManager::least_busy(const Conversation& talk) noexcept {
-    auto least = talk.links.front();
-    for (const auto slot : talk.links) {
-        if (links_.at(slot).queued_bytes < links_.at(least).queued_bytes) least = slot;
-    }
-    return links_.at(least);
+    const auto before = [&](std::uint32_t a, std::uint32_t b) {
+        const Link& one = links_.at(a);
+        const Link& other = links_.at(b);
+        const bool spare = talk.candidates[one.place].spare;
+        if (spare != talk.candidates[other.place].spare) return !spare;
+        return one.queued_bytes < other.queued_bytes;
+    };
+    return links_.at(*std::ranges::min_element(talk.links, before));
 }
 
 /// The one with the least latency, which is looked at and costs least, unless what waits there would keep the
@@ -64,9 +67,11 @@ Link& RailManager::least_busy(const Conversation& talk) noexcept {
 Link& RailManager::link_for_ack(Conversation& talk, base::Nanoseconds now) noexcept {
     if (talk.links.size() == 1 || !policy_.predicts()) return least_busy(talk);
     ledger_.refresh(talk, now);
-    const auto latency = [](const sched::Candidate& candidate) { return candidate.cost.latency; };
-    const auto best = std::ranges::min_element(talk.candidates, {}, latency);
-    const auto waits = policy_.delivery(*best, FrameHeader::size, now) - latency(*best);
+    const auto before = [](const sched::Candidate& one, const sched::Candidate& other) {
+        return one.spare != other.spare ? other.spare : one.cost.latency < other.cost.latency;
+    };
+    const auto best = std::ranges::min_element(talk.candidates, before);
+    const auto waits = policy_.delivery(*best, FrameHeader::size, now) - best->cost.latency;
     if (waits > sched::to_ticks(options_.ack_delay)) return least_busy(talk);
     return links_.at(talk.links[static_cast<std::size_t>(best - talk.candidates.begin())]);
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "model/prior.hpp"
+#include "rails/peer.hpp"
 #include "rails/seal.hpp"
 
 namespace railmux::rails {
@@ -18,6 +19,11 @@ constexpr base::Nanoseconds reply_limit = base::second;
 // After a probe message, or when a link has just been accepted, more are expected: from then on times are taken. A large one
 // may take much longer.
 constexpr base::Nanoseconds mirror_alert = 5 * base::millisecond;
+// So much of the application's hardly keeps a processor from a probe.
+constexpr std::uint64_t few_bytes = 1024;
+
+/// What the application has sent and received over the link's rail and its peer's.
+std::uint64_t moved_by(const Link& link) noexcept { return link.traffic->sent_bytes + link.traffic->received_bytes; }
 
 }  // namespace
 
@@ -170,13 +176,14 @@ bool Assessor::step(Link& link, base::Nanoseconds now) {
     if (action.kind == model::Action::Kind::finished) next_step_ = now;
     if (action.kind != model::Action::Kind::send) return false;
     timed_rail_ = link.rail;
-    start_train(probe, action.train, now);
+    start_train(link, probe, action.train, now);
     send_due(link, probe);
     return true;
 }
 
-void Assessor::start_train(Probe& probe, const model::Train& train, base::Nanoseconds now) {
+void Assessor::start_train(const Link& link, Probe& probe, const model::Train& train, base::Nanoseconds now) {
     probe.awaiting = true;
+    probe.moved = moved_by(link) - link.underway.unacknowledged();
     ++awaiting_;
     probe.train = train;
     probe.next = 0;
@@ -229,6 +236,12 @@ Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> h
     return made;
 }
 
+/// Where processors move the bytes, those of the application, either way, keep them from the train: it would show a queue, and
+/// the link that is used look slower than one that is not. A network has others to move them, and its queues are short.
+bool Assessor::met_application(const Link& link, const Probe& probe) const noexcept {
+    return rails_[link.rail].traits().by_processors && !probe.full && moved_by(link) - probe.moved > few_bytes;
+}
+
 void Assessor::on_reply(Link& link, const ProbeReply& reply, const Look& look) {
     auto* probe = link.assessed == nullptr ? nullptr : link.assessed->probe.get();
     if (probe == nullptr || !probe->awaiting || probe->next < probe->train.n) return;
@@ -238,6 +251,7 @@ void Assessor::on_reply(Link& link, const ProbeReply& reply, const Look& look) {
     sample.receive_cpu = look.receive_cpu;
     // Nobody had to look before the train had left.
     sample.blind = std::min(look.blind, std::max<base::Nanoseconds>(look.begun - probe->last_sent, 0));
+    if (met_application(link, *probe)) sample.blind = sample.round_trip;  // as if nobody had looked meanwhile
     end_train(link, *probe);
     probe->prober.answered(sample, look.at);
 }

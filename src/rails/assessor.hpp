@@ -71,6 +71,7 @@ struct Assessed {
         model::Train train{};
         std::uint64_t large = 0;  // full: messages up to so many bytes are to be put; 0: none, or it is settled
         base::Nanoseconds large_until = 0;  // ... and for so long it waits to hear where
+        std::uint64_t moved = 0;            // of the application, over the link, when it began
         std::uint32_t next = 0;             // message of the train to be sent
         base::Nanoseconds begun = 0;        // of the train
         base::Nanoseconds last_sent = 0;    // end of the send before
@@ -151,7 +152,8 @@ private:
     [[nodiscard]] model::ProbeOptions first_probe(Link& link);
     void begin(Link& link, model::ProbeOptions options, bool full);
     bool step(Link& link, base::Nanoseconds now);
-    void start_train(Probe& probe, const model::Train& train, base::Nanoseconds now);
+    void start_train(const Link& link, Probe& probe, const model::Train& train, base::Nanoseconds now);
+    [[nodiscard]] bool met_application(const Link& link, const Probe& probe) const noexcept;
     void send_due(Link& link, Probe& probe);
     void send_message(Link& link, Probe& probe);
     void finish(Link& link);

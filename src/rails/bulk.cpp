@@ -40,7 +40,8 @@ void RailManager::feed_bulk(Link& link, base::Nanoseconds now) {
         if (frame == nullptr) return;
         number(talk, *frame, now);
         // That the rail was late shows at the end of what it got.
-        if (talk.links.size() > 1) ledger_.time(link, *frame, now, plan_.ends_share(link, frame->payload));
+        if (talk.links.size() > 1 && talk.only != link.place)
+            ledger_.time(link, *frame, now, plan_.ends_share(link, frame->payload));
         enqueue(link, frame, now);
     }
 }

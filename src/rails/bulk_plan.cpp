@@ -34,12 +34,6 @@ BulkPlan::BulkPlan(RailSet& rails, sched::Policy& policy, Upper& upper, Ledger& 
 
 // --- As it goes ------------------------------------------------------------------------------------------------------
 
-/// Whether the others, if there are any, are spare.
-bool BulkPlan::only_choice(const Conversation& talk, const Link& link) noexcept {
-    const auto usable = std::ranges::count(talk.candidates, false, &sched::Candidate::spare);
-    return talk.links.size() == 1 || (usable == 1 && !talk.candidates[link.place].spare);
-}
-
 std::uint64_t BulkPlan::piece_for(const Link& link, std::uint64_t largest, base::Nanoseconds now) {
     auto& talk = *peers_[link.peer].talk;
     const auto most = link.checksum ? std::min(largest, summed_piece) : largest;
@@ -49,7 +43,8 @@ std::uint64_t BulkPlan::piece_for(const Link& link, std::uint64_t largest, base:
         ledger_.refresh(talk, now);
     }
     // With one link there is nothing to decide: it is kept full. What it claims still counts for other peers.
-    if (!policy_.replans() || only_choice(talk, link)) return link.bulk < pieces_per_link ? most : 0;
+    if (!policy_.replans() || talk.links.size() == 1 || talk.only == link.place)
+        return link.bulk < pieces_per_link ? most : 0;
     const auto claim = talk.claims[link.place];
     if (claim == 0) return 0;
     const auto& candidate = talk.candidates[link.place];

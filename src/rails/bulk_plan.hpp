@@ -67,7 +67,6 @@ public:
     [[nodiscard]] bool reaches(std::uint32_t peer, const BulkTarget& target);
 
 private:
-    [[nodiscard]] static bool only_choice(const Conversation& talk, const Link& link) noexcept;
     [[nodiscard]] bool gets_from(std::uint32_t slot, const BulkTarget& source);
     void replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
 

@@ -1,5 +1,6 @@
 // RailManager: links to one peer that share a bottleneck. They count as one: those that fill it are used, the others are
-// spare until one of these is lost.
+// spare until one of these is lost. Those that processors move share these by their nature (sched::Processors): of them the
+// fastest stands for all where others were found to share with it.
 #include "rails/rail_manager.hpp"
 
 namespace railmux::rails {
@@ -24,6 +25,10 @@ bool has(const LinkGroup& group, std::uint32_t link) noexcept {
 /// Marks the candidates of those that are left out while the group is, or not.
 void mark_spare(Conversation& talk, const LinkGroup& group, bool spare) noexcept {
     for (std::size_t i = group.used; i < group.members.size(); ++i) {
+        if (group.members[i].by_processors) {
+            talk.processors.spare(spare);
+            continue;
+        }
         const auto place = std::ranges::find(talk.links, group.members[i].link) - talk.links.begin();
         if (place < std::ssize(talk.links)) talk.candidates[static_cast<std::size_t>(place)].spare = spare;
     }
@@ -48,12 +53,19 @@ void RailManager::note_groups(std::uint32_t peer, std::span<const std::uint32_t>
         if (alone_bps[i] > 0 && live(links[i]))
             ledger_.measured(rail_of(links[i]), sched::to_ticks(8e9 / alone_bps[i]));
     }
+    const auto by_processors = [&](std::size_t place) { return traits(rail_of(links[place])).by_processors; };
+    std::size_t moved = links.size();  // the fastest of those
+    for (std::size_t i = 0; i < links.size(); ++i) {
+        if (by_processors(i) && (moved == links.size() || alone_bps[i] > alone_bps[moved])) moved = i;
+    }
     for (const auto& found : groups) {
         LinkGroup group{.bps = found.bps};
         for (const auto place : found.rails) {
             const auto link = links[place];
+            if (by_processors(place) && place != moved) continue;
             const bool taken = std::ranges::any_of(talk->groups, [&](const LinkGroup& g) { return has(g, link); });
-            if (!taken && live(link)) group.members.push_back({link, rail_of(link), alone_bps[place]});
+            if (!taken && live(link))
+                group.members.push_back({link, rail_of(link), alone_bps[place], by_processors(place)});
         }
         if (group.members.size() < 2) continue;
         std::ranges::stable_sort(group.members, std::ranges::greater{}, &LinkGroup::Member::bps);
@@ -108,6 +120,28 @@ void RailManager::add_group(LinkModel& model, const Link& link) const {
         model.group.bits_per_second = group.bps;
         model.while_shared = model::while_shared(model.model, sum, group.bps);
     }
+    if (!model.group.rails.empty() || !traits(link.rail).by_processors) return;
+    auto& rails = model.group.rails;
+    for (const auto& candidate : peers_[link.peer].talk->candidates) {
+        if (candidate.by_processors) rails.push_back(traits(candidate.rail).name);
+    }
+    if (rails.size() < 2) rails.clear();
+}
+
+/// Why it is given nothing now; empty if that is not so.
+std::string RailManager::why_spare(const Link& link) const {
+    const auto& talk = *peers_[link.peer].talk;
+    const auto& own = talk.candidates[link.place];
+    if (!own.spare) return {};
+    for (const auto& other : talk.candidates) {
+        if (own.by_processors && other.by_processors && !other.spare)
+            return "moved by the same processors as " + traits(other.rail).name;
+    }
+    for (const auto& group : talk.groups) {
+        if (own.by_processors || has(group, link.slot))
+            return "in one bottleneck with " + traits(group.members.front().rail).name;
+    }
+    return {};
 }
 
 }  // namespace railmux::rails

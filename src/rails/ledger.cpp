@@ -238,7 +238,7 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
         policy_.left(candidate, pace.backlog(), now - header.held - 2 * candidate.cost.latency / sched::ticks_per_ns);
     }
     // With other links it may be the answer that was late, or what another one held up: then timed() tells.
-    if (peers_[link.peer].talk->links.size() > 1) return;
+    if (const auto& talk = *peers_[link.peer].talk; talk.links.size() > 1 && talk.only != link.place) return;
     const auto& train = pace.train();
     if (pace.backlog() > 0 || train.bytes < large_bytes) return;
     if ((header.flags & frame_flag::behind) != 0) return;                       // it is the peer that is late
@@ -300,7 +300,7 @@ void Ledger::compare(const Link& by, const FrameHeader& header, const Frame& fra
 
 void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     talk.refreshed = now;
-    if (talk.links.size() > 1) look_for_landed(talk, now);
+    if (talk.links.size() > 1 && talk.only == Conversation::none) look_for_landed(talk, now);
     node_.look(now);
     sched::Candidate* trusted = nullptr;
     auto least = std::numeric_limits<sched::Ticks>::max();
@@ -326,6 +326,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
         talk.candidates[i].cost.latency += links_.at(talk.links[i]).lag.least(busy_.time());
     }
+    talk.processors.choose(talk.candidates);
+    talk.only = policy_.predicts() ? sched::only_choice(talk.candidates) : Conversation::none;
 }
 
 }  // namespace railmux::rails

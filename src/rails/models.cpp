@@ -46,6 +46,7 @@ LinkModel RailManager::model_of(const Link& link) const {
     const auto said = assessed.model.range(line_through).G.ns;
     if (pace.per_byte() > 0 && said > 0) model.drift = sched::to_ns(pace.per_byte()) / said;
     add_group(model, link);
+    model.spare = why_spare(link);
     return model;
 }
 

@@ -22,6 +22,7 @@
 #include "rails/process_address.hpp"
 #include "rails/session.hpp"
 #include "sched/policy.hpp"
+#include "sched/processors.hpp"
 
 namespace railmux::rails {
 
@@ -59,6 +60,7 @@ struct LinkGroup {
         std::uint32_t link = 0;
         std::uint32_t rail = 0;
         double bps = 0;  // alone
+        bool by_processors = false;
     };
     std::vector<Member> members;  // two or more, the fastest first
     std::size_t used = 0;         // so many of the first fill it; the others are spare
@@ -80,8 +82,11 @@ struct Conversation {
     std::vector<sched::Candidate> candidates;  // parallel to links
     std::vector<sched::Cost> costs;            // parallel to links: by the model, before traffic corrects it
     base::Nanoseconds refreshed = 0;           // when they were told what traffic has shown (Ledger)
-    std::vector<std::uint64_t> claims;         // parallel to links: bulk planned for it and not handed over yet
-    std::vector<LinkGroup> groups;             // a link is in one at most
+    static constexpr auto none = ~std::uint32_t{0};
+    std::uint32_t only = none;          // the place of the one that there is to choose from, if no other, since then
+    std::vector<std::uint64_t> claims;  // parallel to links: bulk planned for it and not handed over yet
+    std::vector<LinkGroup> groups;      // a link is in one at most
+    sched::Processors processors;       // which link is used of those that they move
 
     // For a moment all small frames take this link, without a choice for each, as long as no more than `slack` has been handed
     // to its rail (Policy::lead).

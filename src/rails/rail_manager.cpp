@@ -262,8 +262,10 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     while (place < talk.links.size() && talk.candidates[place].speed_bps >= speed) ++place;
     const auto at = static_cast<std::ptrdiff_t>(place);
     talk.links.insert(talk.links.begin() + at, link.slot);
-    talk.candidates.insert(talk.candidates.begin() + at,
-                           sched::Candidate{.rail = link.rail, .speed_bps = speed, .stream = traits.stream});
+    talk.candidates.insert(
+        talk.candidates.begin() + at,
+        sched::Candidate{
+            .rail = link.rail, .speed_bps = speed, .stream = traits.stream, .by_processors = traits.by_processors});
     talk.costs.insert(talk.costs.begin() + at, sched::Cost{});
     talk.claims.insert(talk.claims.begin() + at, 0);
     number_links(talk);
@@ -320,6 +322,7 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.followed = {};
     talk.lead = {};
     talk.refreshed = 0;
+    talk.only = Conversation::none;
     // The only link needs no choice, ever. Traces show each decision.
     if (talk.links.size() == 1 && tracer_ == nullptr) {
         talk.lead = {

@@ -291,6 +291,7 @@ private:
     [[nodiscard]] inline static bool follows_lead(Conversation& talk, std::uint32_t bytes,
                                                   base::Nanoseconds now) noexcept;
     [[nodiscard]] inline Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
+    [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
     void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept;
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void line_up(Link& link, Frame* frame, base::Nanoseconds now);
@@ -355,6 +356,7 @@ private:
     void forget_groups(Conversation& talk, const Link& with) noexcept;
     void review_groups(Conversation& talk, base::Nanoseconds now);
     void add_group(LinkModel& model, const Link& link) const;
+    [[nodiscard]] std::string why_spare(const Link& link) const;
 
     // Peers (rail_manager.cpp)
     void share_with_node(std::uint32_t rail);

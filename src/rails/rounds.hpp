@@ -3,6 +3,8 @@
 // The first that has something ends a call: what it brought should reach the application before other rails are looked at,
 // each of which costs a system call. The next call begins behind it, so that each gets its turn; but one that has brought
 // nothing for long is left out of three calls in four, unless calls are rare: what comes over another one would wait for it.
+// Some have a rest: of those the one that brought something last is looked at as any other, and who brings nothing beside it
+// for long only now and then. That is known of them all the same: nobody is believed to use them meanwhile.
 //
 // Threads: one engine at a time. Pure: time is an argument.
 // Lifetime: part of the rail manager.
@@ -31,8 +33,9 @@ public:
     void clear() noexcept {
         places_.clear();
         next_ = 0;
+        used_ = none;
     }
-    void add(std::uint32_t rail) { places_.push_back({.rail = rail}); }
+    void add(std::uint32_t rail, base::Nanoseconds rest = 0) { places_.push_back({.rail = rail, .rest = rest}); }
     /// The next call begins with that rail.
     void prefer(std::uint32_t rail) noexcept {
         const auto place = std::ranges::find(places_, rail, &Place::rail);
@@ -43,6 +46,7 @@ public:
     void woken(base::Nanoseconds now) noexcept {
         looks_ = {.begun = now, .looked = now, .quiet = now};
         partial_ = most_partial;
+        for (auto& place : places_) place.looked = 0;
     }
     [[nodiscard]] const Looks& looks() const noexcept { return looks_; }
 
@@ -50,6 +54,7 @@ public:
     /// nothing.
     template <typename Look>
     RAILMUX_IN_LINE bool go(bool all, base::Nanoseconds now, Look look) {
+        const bool asked = all;
         all = all || partial_ >= most_partial || now - looks_.looked >= longest_rest || places_.size() == 1;
         partial_ = all ? 0 : partial_ + 1;
         for (auto left = places_.size(); left > 0; --left) {
@@ -57,12 +62,17 @@ public:
                 looks_.begun = now;
                 left_out_ = false;
             }
-            auto& place = places_[next_];
+            const auto at = next_;
+            auto& place = places_[at];
             next_ = next_ + 1 < places_.size() ? next_ + 1 : 0;
-            const bool due = all || place.vain < vain_looks;
-            left_out_ = left_out_ || !due;
+            const bool rests = place.rest > 0 && used_ != none && used_ != at;
+            const bool late = !rests || asked || now - place.looked >= place.rest;
+            const bool due = place.vain < vain_looks || (all && late);
+            left_out_ = left_out_ || (!due && !rests);
+            if (due) place.looked = now;
             const bool found = due && look(place.rail);
             place.vain = found ? 0 : place.vain + 1;
+            if (found && place.rest > 0) used_ = at;
             if (next_ == 0 && !left_out_) looks_.looked = looks_.begun;
             if (found) return true;
         }
@@ -78,11 +88,16 @@ private:
     static constexpr std::uint32_t most_partial = 3;
     static constexpr base::Nanoseconds longest_rest = 5 * base::microsecond;
 
+    static constexpr auto none = ~std::size_t{0};
+
     struct Place {
         std::uint32_t rail = 0;
         std::uint32_t vain = 0;  // looks since it last brought something
+        base::Nanoseconds rest = 0;
+        base::Nanoseconds looked = 0;  // when it was
     };
     std::vector<Place> places_;
+    std::size_t used_ = none;  // of those with a rest, the one that brought something last
     std::size_t next_ = 0;
     std::uint32_t partial_ = 0;  // calls since the last that left nothing out
     bool left_out_ = false;      // something in the round under way

@@ -2,6 +2,7 @@
 #include "rails/rail_manager.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "rails/seal.hpp"
@@ -16,8 +17,9 @@ namespace {
 
 // Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
 constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
-// Where it is not loads that decide, but one of the two ends, which is judged less often than that.
+// Where it is not loads that decide, but one of the two ends, or which rails are spare: that is judged less often.
 constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
+constexpr sched::Ticks endless = std::numeric_limits<sched::Ticks>::max();
 // No rail is slower; and what a small frame takes is far from overflow.
 constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
 
@@ -48,7 +50,8 @@ void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, ba
 /// A frame that follows no lead. What there is to choose from is to be known, and what the peer acknowledges to have been
 /// numbered, before this frame is.
 void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    if (talk.links.size() > 1 || frame->piece_count > 0) static_cast<void>(catch_up());
+    if (const bool chosen = frame->piece_count == 0 && (talk.links.empty() || only_link(talk, now) != nullptr); !chosen)
+        static_cast<void>(catch_up());
     number(talk, *frame, now);
     route(peer, talk, frame, now);
 }
@@ -85,17 +88,26 @@ void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanose
                  .per_byte = std::min(cost.per_byte, longest_per_byte)};
 }
 
+/// Where there is nothing to choose: the only link, or the only one that is not spare, for a while after that was found. Traces
+/// show each decision between several.
+Link* RailManager::only_link(const Conversation& talk, base::Nanoseconds now) noexcept {
+    if (talk.links.size() == 1) return &links_.at(talk.links.front());
+    const bool known = talk.only != Conversation::none && now - talk.refreshed < long_lead_time && tracer_ == nullptr;
+    return known ? &links_.at(talk.links[talk.only]) : nullptr;
+}
+
 void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     frame->link = no_link;
     if (talk.links.empty()) {
         want(peer, now);  // it goes when a link comes up
         return;
     }
-    if (talk.links.size() == 1 && frame->piece_count == 0) {
-        hand_over(links_.at(talk.links.front()), talk, frame, now);
-        return;
+    if (frame->piece_count > 0 || only_link(talk, now) == nullptr) ledger_.refresh(talk, now);
+    if (Link* only = only_link(talk, now); only != nullptr && frame->piece_count == 0) {
+        if (talk.links.size() > 1)
+            talk.lead = {.link = only, .until = talk.refreshed + long_lead_time, .slack = endless};
+        return hand_over(*only, talk, frame, now);
     }
-    ledger_.refresh(talk, now);
     std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us
         for (std::size_t i = 0; i < talk.links.size(); ++i) {

@@ -12,16 +12,20 @@ namespace {
 
 double us(Ticks ticks) { return static_cast<double>(ticks) / (ticks_per_ns * base::microsecond); }
 
-/// The place of the least value of `key` over the prospects; the first of equals.
+/// The place of the least value of `key` over the prospects of those that count; the first of equals.
 template <typename Key>
-std::size_t least(const Verdict& verdict, Key key) {
-    const auto& all = verdict.prospects;
-    const auto less = [&](const Prospect& a, const Prospect& b) { return key(a) < key(b); };
-    return static_cast<std::size_t>(std::min_element(all.begin(), all.end(), less) - all.begin());
+std::size_t least(const Verdict& verdict, std::span<const Candidate> candidates, Key key) {
+    std::size_t best = verdict.choice;
+    for (std::size_t i = verdict.prospects.size(); i-- > 0;) {
+        const bool counts = !candidates[i].spare || candidates[verdict.choice].spare;
+        if (counts && key(verdict.prospects[i]) <= key(verdict.prospects[best])) best = i;
+    }
+    return best;
 }
 
-std::string reason_for_split(const Verdict& verdict, std::span<const std::string> names, std::size_t used) {
-    const auto best = least(verdict, [](const Prospect& p) { return p.delivery; });
+std::string reason_for_split(const Verdict& verdict, std::span<const Candidate> candidates,
+                             std::span<const std::string> names, std::size_t used) {
+    const auto best = least(verdict, candidates, [](const Prospect& p) { return p.delivery; });
     Ticks end = 0;
     for (const auto& p : verdict.prospects) end = std::max(end, p.share_delivery);
     return fmt::format("split over {} rails, which end together after {:.1f} us; {} alone would take {:.1f} us", used,
@@ -32,8 +36,8 @@ std::string reason_for_split(const Verdict& verdict, std::span<const std::string
 std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> candidates,
                            std::span<const std::string> names) {
     const auto& chosen = verdict.prospects[verdict.choice];
-    const auto first = least(verdict, [](const Prospect& p) { return p.delivery; });
-    const auto fastest = least(verdict, [](const Prospect& p) { return p.delivery - p.wait; });
+    const auto first = least(verdict, candidates, [](const Prospect& p) { return p.delivery; });
+    const auto fastest = least(verdict, candidates, [](const Prospect& p) { return p.delivery - p.wait; });
     if (verdict.choice != first) {
         const auto gain = us(chosen.delivery - verdict.prospects[first].delivery);
         if (candidates[verdict.choice].recent && verdict.choice != fastest) {
@@ -90,9 +94,10 @@ std::string reason(const Policy& policy, const Verdict& verdict, std::span<const
                    std::span<const std::string> names) {
     if (candidates.size() == 1) return "there is no other rail";
     if (!policy.predicts()) return fmt::format("the policy {} does not compare deliveries", policy.name());
+    if (std::ranges::count(candidates, false, &Candidate::spare) == 1) return "all others are spare";
     const auto used = static_cast<std::size_t>(std::count_if(verdict.prospects.begin(), verdict.prospects.end(),
                                                              [](const Prospect& p) { return p.share > 0; }));
-    return used > 1 ? reason_for_split(verdict, names, used) : reason_for_one(verdict, candidates, names);
+    return used > 1 ? reason_for_split(verdict, candidates, names, used) : reason_for_one(verdict, candidates, names);
 }
 
 }  // namespace railmux::sched

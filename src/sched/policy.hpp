@@ -40,10 +40,23 @@ struct Candidate {
     bool stream = false;           // what is handed to it together leaves as one, after one gap
     bool joins = false;            // ... and something waits to leave now
     bool behind = false;           // one of the two ends does not keep up: what waits waits for it, whatever the rail
+    bool by_processors = false;    // those of the two ends move its bytes, and nothing else does
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
     std::uint64_t claimed = 0;     // bytes that other destinations' large messages will still bring; split only
 };
+
+/// The place of the one that is not spare, if there is one only.
+[[nodiscard]] inline std::uint32_t only_choice(std::span<const Candidate> candidates) noexcept {
+    constexpr auto none = ~std::uint32_t{0};
+    auto only = none;
+    for (std::uint32_t i = 0; i < candidates.size(); ++i) {
+        if (candidates[i].spare) continue;
+        if (only != none) return none;
+        only = i;
+    }
+    return only;
+}
 
 class Policy {
 public:

@@ -47,6 +47,9 @@ void print_table(const Explanation& told) {
                         std::to_string(link.share_bytes), shown(link.share_delivery)});
     }
     fmt::print("{}{}: {}\n", aligned(rows), told.links[told.choice].rail, told.reason);
+    for (const auto& link : told.links) {
+        if (!link.spare.empty()) fmt::print("{} is spare: {}\n", link.rail, link.spare);
+    }
 }
 
 nlohmann::ordered_json json_of(const Explanation& told) {
@@ -59,6 +62,7 @@ nlohmann::ordered_json json_of(const Explanation& told) {
                          {"gap_ns", link.gap.count()},
                          {"backlog_bytes", link.backlog_bytes},
                          {"claimed_bytes", link.claimed_bytes},
+                         {"spare", link.spare},
                          {"recent", link.recent},
                          {"wait_ns", link.wait.count()},
                          {"delivery_ns", link.delivery.count()},

@@ -48,6 +48,19 @@ std::string age_text(base::Nanoseconds age) {
     return fmt::format("{} days", minutes / (24 * 60));
 }
 
+/// Of rails that count as one.
+std::string by_processors(std::span<const RailInfo> rails) {
+    std::vector<std::string> names;
+    for (const auto& rail : rails) {
+        if (rail.usable && rail.by_processors) names.push_back(rail.name);
+    }
+    if (names.size() < 2) return {};
+    return fmt::format(
+        "\n{}: the processors of this host move the bytes of each; to a peer the fastest is used, the others "
+        "are spare\n",
+        base::join(names, ", "));
+}
+
 nlohmann::ordered_json document(std::string_view tool) { return {{"tool", tool}, {"version", RAILMUX_VERSION}}; }
 
 }  // namespace
@@ -97,6 +110,7 @@ std::string rails_table(std::span<const RailInfo> rails, bool all) {
         if (!rail->cure.empty()) cures.emplace_back(rail->name, rail->cure);
     }
     auto text = aligned(rows);
+    text += by_processors(rails);
     if (!cures.empty() || folded) text += "\n";
     for (const auto& [name, cure] : cures) text += fmt::format("cure for {}: {}\n", name, cure);
     if (folded) text += "`railmux info --all` lists every rail that is off, and what would help\n";
@@ -116,6 +130,7 @@ nlohmann::ordered_json rails_json(std::span<const RailInfo> rails) {
                         {"kind", rail.kind},
                         {"speed_bps", rail.speed_bps},
                         {"numa_node", rail.numa_node},
+                        {"by_processors", rail.by_processors},
                         {"addresses", rail.addresses}});
     }
     return result;

@@ -172,6 +172,7 @@ struct RailTraits {
     bool keepalive = false;   // that an idle link is dead shows only when something is sent: now and then it should be
     bool comes_back = false;  // polled and armed after rail_down, it says rail_up when its device works again
     bool posts_need_polls = false;  // what is posted goes on its way by poll, perhaps, and after arm() nobody says so
+    bool by_processors = false;     // those of the two ends move its bytes: no hardware works beside them
     bool shared = false;            // with all processes of this network namespace: they queue behind each other
     bool copies_puts = false;       // out of memory that is not registered, into memory that is
     bool pins = false;              // add_region takes time, and holds the memory: what it does is worth counting

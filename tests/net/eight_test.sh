@@ -29,6 +29,8 @@ for line in open(sys.argv[1]):
         sources = "guess|probed|told|verified|stored|shared"
         row = rf"model +\S+ +rank \d(?: \(\S+\))? +({sources})(?: +[-\d.]+|inf){{6}} +\d+ +\d+\n"
         assert re.fullmatch(row, line), line
+    elif " is spare: " in line:
+        assert re.fullmatch(r"# \S+ to rank \d(?: \(\S+\))? is spare: moved by the same processors as \S+\n", line), line
     elif line.startswith("# delivery"):
         assert line.split() == "# delivery rail peer timed fr predicted us real us error us".split(), line
     elif line.startswith("delivery"):

@@ -12,8 +12,8 @@ namespace {
 
 /// Three rails, of which the first brings something when `busy`, and the last when `late`.
 struct Looked {
-    explicit Looked(std::uint32_t rails = 3) {
-        for (std::uint32_t rail = 0; rail < rails; ++rail) rounds.add(rail);
+    explicit Looked(std::uint32_t rails = 3, base::Nanoseconds rest = 0) {
+        for (std::uint32_t rail = 0; rail < rails; ++rail) rounds.add(rail, rail == 1 ? 0 : rest);
     }
     bool go(base::Nanoseconds later = 10, bool all = false) {
         now += later;
@@ -106,4 +106,40 @@ TEST_CASE("what is known of all rails is known as of the last round that left no
     f.rounds.clear();
     CHECK_FALSE(f.go());
     CHECK(f.rounds.looks().looked == f.now);
+}
+
+TEST_CASE("of those with a rest, who brings nothing beside another one is looked at now and then", "[rails][rounds]") {
+    constexpr auto rest = 20 * base::microsecond;
+    Looked f(3, rest);
+    for (int i = 0; i < 20'000; ++i) f.go();
+    f.looks = {};
+    for (int i = 0; i < 4000; ++i) f.go();
+    CHECK(f.looks[0] == f.looks[2]);  // nobody is used
+    f.tire();
+    for (int i = 0; i < 20'000; ++i) CHECK(f.go());
+    CHECK(f.looks[0] == 20'000);
+    CHECK(f.looks[1] >= 4000);  // it has none
+    CHECK(f.looks[2] >= 8);
+    CHECK(f.looks[2] <= 10);
+    CHECK(f.now - f.rounds.looks().looked <= 6 * base::microsecond);
+
+    SECTION("the next one to bring something is no longer left out, and the other one is") {
+        f.busy = false;
+        f.late = true;
+        for (int i = 0; i < 20'000; ++i) f.go();
+        f.looks = {};
+        for (int i = 0; i < 20'000; ++i) CHECK(f.go());
+        CHECK(f.looks[2] == 20'000);
+        CHECK(f.looks[0] <= 10);
+    }
+    SECTION("whoever was woken, or wants all of them, looks at it") {
+        const bool woken = GENERATE(false, true);
+        f.busy = false;
+        for (int i = 0; i < 10; ++i) {
+            f.looks = {};
+            if (woken) f.rounds.woken(f.now);
+            f.go(10, !woken);
+            CHECK(f.looks[2] == 1);
+        }
+    }
 }

@@ -124,6 +124,11 @@ TEST_CASE("rails and parameters as text", "[tools]") {
           "tcp:eth0     usable  ethernet  1 Gbit/s  0     10.0.0.1 fd00::1\n"
           "tcp:docker0  off     bridge    -         -     -                 a bridge\n"
           "\ncure for tcp:docker0: name it in --rails\n");
+    const railmux::RailInfo memory{.name = "shm:node", .transport = "shm", .usable = true, .by_processors = true};
+    const railmux::RailInfo loopback{.name = "tcp:lo", .transport = "tcp", .usable = true, .by_processors = true};
+    CHECK_THAT(rails_table(std::vector{good, memory, loopback}, false),
+               Catch::Contains("\nshm:node, tcp:lo: the processors of this host move the bytes of each; "));
+    CHECK_THAT(rails_table(std::vector{good, memory}, false), !Catch::Contains("processors"));
     auto many = rails;
     for (const char* name : {"ofi:a", "ofi:b", "ofi:c"}) {
         many.push_back({.name = name, .transport = "ofi", .reason = "not wanted", .cure = "want it"});

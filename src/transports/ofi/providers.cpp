@@ -67,6 +67,10 @@ std::string FabricDomain::device() const {
     return domain.empty() || domain == provider ? provider : provider + ":" + domain;
 }
 
+bool FabricDomain::stays_on_host() const {
+    return core() == "shm" || core() == "sm2" || fabric.starts_with("127.") || fabric.starts_with("::1");
+}
+
 bool has_fabric_hardware() {
     const auto is_device = [](const fs::directory_entry& entry) {
         const auto name = entry.path().filename().string();

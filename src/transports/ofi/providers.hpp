@@ -21,6 +21,7 @@ struct FabricDomain {
     std::uint64_t speed_bps = 0;
 
     [[nodiscard]] std::string core() const { return provider.substr(0, provider.find(';')); }
+    [[nodiscard]] bool stays_on_host() const;  // as far as it can be told before it is opened
     [[nodiscard]] std::string device() const;  // "tcp;ofi_rxm:eth0", or only "shm" where the domain says no more
 };
 

@@ -60,6 +60,7 @@ Rail::Rail(std::string name, Port port, Reopening::Open open, Common& common, ba
                .keepalive = true,
                .comes_back = !endpoint_->port.outlives_rail(),
                .posts_need_polls = true,
+               .by_processors = address_.stays_on_host(),
                .shared = !address_.stays_on_host(),  // whose speed is that of memory, which has no queue
                .copies_puts = true,
                .speed_bps = speed_of(info)};

@@ -86,6 +86,7 @@ RailInfo OfiTransport::describe(const FabricDomain& domain) const {
     info.name = std::string(prefix) + info.device;
     info.transport = "ofi";
     info.kind = "libfabric " + domain.core();
+    info.by_processors = domain.stays_on_host();
     info.speed_bps = domain.speed_bps;
     judge(domain, info);
     return info;

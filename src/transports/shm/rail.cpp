@@ -42,6 +42,7 @@ Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
                .notify = true,
                .events = true,
                .ordered = true,
+               .by_processors = true,
                .speed_bps = bulk.speed_bps};
     watch(listener_.get(), listener_tag);
     watch(bell_.get(), bell_tag);

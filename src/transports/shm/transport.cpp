@@ -38,6 +38,7 @@ std::vector<RailInfo> ShmTransport::scan() {
     info.transport = "shm";
     info.device = "node";
     info.kind = "memory";
+    info.by_processors = true;
     const std::array<std::string, 2> names{info.name, info.device};
     const auto match = rails_.match(names, {});
     if (match == base::Selector::Match::excluded || match == base::Selector::Match::unlisted) {

@@ -46,6 +46,7 @@ struct RailOptions {
     bool done_is_delivered = false;  // `done` comes when the other side has the bytes and L later this one knows
     bool keepalive = false;          // wants keepalives
     bool confirms = false;           // ... and pulse() tells
+    bool by_processors = false;      // as it says; nothing here makes it true
     bool bad_put_ends_link = false;  // and it is told: with done_is_delivered
     std::uint32_t max_frame = 65536;
     std::uint32_t max_hello = 1024;

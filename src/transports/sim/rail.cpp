@@ -51,6 +51,7 @@ RailTraits traits_of(const Device& device) {
     traits.ordered = options.ordered;
     traits.done_is_delivered = options.done_is_delivered;
     traits.bad_put_ends_link = options.bad_put_ends_link;
+    traits.by_processors = options.by_processors;
     traits.comes_back = true;
     traits.keepalive = options.keepalive || options.confirms;
     traits.numa_node = options.numa_node;

@@ -89,6 +89,7 @@ RawLink parse_link(const nlmsghdr& message) {
     result.up = (info->ifi_flags & IFF_UP) != 0;
     result.carrier = (info->ifi_flags & IFF_RUNNING) != 0;
     result.loopback = (info->ifi_flags & IFF_LOOPBACK) != 0;
+    result.by_processors = result.loopback;
     result.kind = result.loopback ? "loopback" : info->ifi_type == ARPHRD_INFINIBAND ? "infiniband" : "ethernet";
     for_each_attribute<ifinfomsg>(message, [&](auto type, auto bytes) {
         if (type == IFLA_IFNAME) result.name = text_of(bytes);

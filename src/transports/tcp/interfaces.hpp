@@ -30,7 +30,8 @@ struct Interface {
     bool up = false;
     bool carrier = false;
     bool loopback = false;
-    std::string master;  // enslaved to
+    bool by_processors = false;  // the loopback as itself; an address of it that was named stands for a network
+    std::string master;          // enslaved to
     std::string master_kind;
     std::vector<InterfaceAddress> addresses;
     std::uint64_t speed_bps = 0;

@@ -65,6 +65,7 @@ Rail::Rail(std::string name, const Interface& interface, ChooseEndpoints choose,
                .stream = true,
                .keepalive = true,
                .comes_back = true,
+               .by_processors = interface.by_processors,
                .shared = !interface.loopback,  // whose speed is that of memory, which has no queue
                .numa_node = interface.numa_node,
                .speed_bps = interface.speed_bps};

@@ -100,6 +100,7 @@ std::vector<Device> TcpTransport::devices() const {
         for (const auto& alias : aliases_) {
             all.push_back({alias.at.text(), loopback});
             all.back().interface.addresses = {alias};
+            all.back().interface.by_processors = false;
         }
     }
     return all;
@@ -136,6 +137,7 @@ RailInfo TcpTransport::describe(const Device& device) const {
     info.speed_bps = device.interface.speed_bps;
     info.numa_node = device.interface.numa_node;
     info.addresses = device.addresses();
+    info.by_processors = device.interface.by_processors;
     judge(device, info);
     return info;
 }
