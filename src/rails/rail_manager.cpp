@@ -319,6 +319,7 @@ void RailManager::detach(Link& link) {
 void RailManager::number_links(Conversation& talk) noexcept {
     talk.followed = {};
     talk.lead = {};
+    talk.contest = {};
     talk.refreshed = 0;
     // The only link needs no choice, ever. Traces show each decision.
     if (talk.links.size() == 1 && tracer_ == nullptr) {

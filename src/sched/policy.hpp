@@ -40,6 +40,7 @@ struct Candidate {
     bool stream = false;           // what is handed to it together leaves as one, after one gap
     bool joins = false;            // ... and something waits to leave now
     bool behind = false;           // one of the two ends does not keep up: what waits waits for it, whatever the rail
+    bool favoured = false;         // ... and small messages fared best over it, or it is tried
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
     std::uint64_t claimed = 0;     // bytes that other destinations' large messages will still bring; split only

@@ -85,6 +85,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
         if (candidate.spare) continue;  // where all are, the first is as good as any
+        if (candidate.favoured && bytes <= small_bytes) return i;
         auto idle = idle_delivery(candidate.cost, candidate.behind && bytes <= small_bytes ? behind_bytes : bytes);
         const auto delivered = wait_of(candidate, bytes, now_ticks) + idle;
         idle -= preferred_by(candidate, idle);
