@@ -38,7 +38,7 @@ public:
     /// The place of the candidate that small messages go to, whatever was predicted; none: as predicted.
     [[nodiscard]] std::size_t favoured() const noexcept { return favoured_; }
 
-    /// A small message goes over `place`, between ends of which one does not keep up. `follows`: the peer is the one that tries.
+    /// A small message goes over `place`, between ends of which one does not keep up. `follows`: it is the peer that tries.
     void went(std::size_t place, std::span<const Candidate> candidates, const Score& score, bool follows,
               base::Nanoseconds now) noexcept;
 

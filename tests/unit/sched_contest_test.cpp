@@ -168,7 +168,8 @@ TEST_CASE("contest: a rail known to be slow, or spare, is not tried, nor kept", 
     CHECK(one.place == 0);
 }
 
-TEST_CASE("contest: where large messages go between, and after pauses, there is nothing to compare", "[sched][contest]") {
+TEST_CASE("contest: where large messages go between, and after pauses, there is nothing to compare",
+          "[sched][contest]") {
     Side one{Rails({300, 700})};
     Side other{Rails({300, 700}), 0, true};
     base::Nanoseconds now = base::second;
