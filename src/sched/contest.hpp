@@ -3,9 +3,9 @@
 //
 // Between two ends of which one never waits, what waits is no backlog of a rail, no train is late, and lone messages pass any
 // rail as fast; nor is a probe wiser where bursts pass at once. Yet headers alone fill a slow rail with messages of a few
-// bytes, and both ends do more for each of them when they come one by one. So another rail is tried for some milliseconds, and
-// kept if clearly more messages were done in that time, both ways, in two windows in a row. A vain trial doubles the time to
-// the next, so that all of them cost less than a hundredth.
+// bytes. So another rail is tried for some milliseconds, and kept if clearly more messages were done in that time, both ways,
+// in two windows in a row. A vain trial doubles the time to the next, so that all of them cost about a hundredth of the first
+// second, and next to nothing later.
 //
 // One of the two sides tries, and the other one sends over what it sees its peer use, unless that sends next to nothing: else
 // each would see what the other one's trials do, and two at a time would show nothing.
@@ -50,7 +50,7 @@ private:
     // Without messages for so long there is nothing to compare.
     static constexpr base::Nanoseconds pause = 10 * base::millisecond;
     static constexpr std::uint32_t enough_windows = 2;
-    // What so many bytes take is a rail's doing: one that is known to be that slow is not tried.
+    // A rail that is known to take longer than half a window for so many is not tried: what waits there would hold up the rest.
     static constexpr std::uint64_t trial_bytes = 16 * 1024;
 
     struct Window {
