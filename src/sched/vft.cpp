@@ -73,6 +73,11 @@ inline Ticks Vft::wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks
 }
 
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
+    if (bytes <= small_bytes && candidates.front().behind) {  // as all of them are
+        const auto favoured = [](const Candidate& candidate) { return candidate.favoured && !candidate.spare; };
+        const auto found = std::ranges::find_if(candidates, favoured);
+        if (found != candidates.end()) return static_cast<std::size_t>(found - candidates.begin());
+    }
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
     const auto now_ticks = to_ticks(now);
@@ -85,7 +90,6 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
         if (candidate.spare) continue;  // where all are, the first is as good as any
-        if (candidate.favoured && bytes <= small_bytes) return i;
         auto idle = idle_delivery(candidate.cost, candidate.behind && bytes <= small_bytes ? behind_bytes : bytes);
         const auto delivered = wait_of(candidate, bytes, now_ticks) + idle;
         idle -= preferred_by(candidate, idle);
