@@ -17,6 +17,10 @@ void Contest::went(std::size_t place, std::span<const Candidate> candidates, con
         return;
     }
     if (led_) follow(candidates);
+    if (trying() && now < settled_) {
+        window_ = {now, score};
+        return;
+    }
     const auto rate = window_.rate(score, now);
     const auto time = now - window_.begin;
     if (trying() && time >= window / 4 && rate < before_ / 2) return end(false, score, now);
@@ -31,7 +35,7 @@ void Contest::went(std::size_t place, std::span<const Candidate> candidates, con
     led_ = led;
     before_ = std::max(rate, last_rate_);
     const bool known = std::exchange(last_rate_, rate) > 0;
-    if (known && !led_ && now >= due_) begin(candidates);
+    if (known && !led_ && now >= due_) begin(candidates, now);
 }
 
 bool Contest::worth_trying(const Candidate& candidate) noexcept {
@@ -46,13 +50,14 @@ void Contest::follow(std::span<const Candidate> candidates) noexcept {
         favoured_ = static_cast<std::size_t>(recent - candidates.begin());
 }
 
-void Contest::begin(std::span<const Candidate> candidates) noexcept {
+void Contest::begin(std::span<const Candidate> candidates, base::Nanoseconds now) noexcept {
     for (std::size_t i = 1; i <= candidates.size(); ++i) {
         const auto place = (tried_ + i) % candidates.size();
         if (place == used_ || !worth_trying(candidates[place])) continue;
         home_ = std::exchange(used_, place);
         favoured_ = tried_ = place;
         won_ = 0;
+        settled_ = now + settling;
         return;
     }
 }

@@ -45,6 +45,9 @@ public:
 private:
     // Hundreds of messages, and long beside a look or a moment of absence.
     static constexpr base::Nanoseconds window = 2 * base::millisecond;
+    // Until both sides send over the rail that is tried, and nothing waits for what is still on the other: a choice holds for 100
+    // us on each side.
+    static constexpr base::Nanoseconds settling = base::millisecond / 2;
     static constexpr base::Nanoseconds first_wait = 20 * base::millisecond;
     static constexpr base::Nanoseconds longest_wait = base::second;
     // Without messages for so long there is nothing to compare.
@@ -68,7 +71,7 @@ private:
     [[nodiscard]] bool trying() const noexcept { return home_ != none; }
     [[nodiscard]] static bool worth_trying(const Candidate& candidate) noexcept;
     void follow(std::span<const Candidate> candidates) noexcept;
-    void begin(std::span<const Candidate> candidates) noexcept;
+    void begin(std::span<const Candidate> candidates, base::Nanoseconds now) noexcept;
     void end(bool won, const Score& score, base::Nanoseconds now) noexcept;
 
     std::size_t favoured_ = none;
@@ -80,8 +83,9 @@ private:
     std::uint64_t last_rate_ = 0;
     bool led_ = false;  // the peer tries, and sends an eighth of what we do at least
     Window window_;
-    base::Nanoseconds last_ = 0;  // message
-    base::Nanoseconds due_ = 0;   // the next trial
+    base::Nanoseconds last_ = 0;     // message
+    base::Nanoseconds due_ = 0;      // the next trial
+    base::Nanoseconds settled_ = 0;  // the one under way counts from then
     base::Nanoseconds wait_ = first_wait;
 };
 

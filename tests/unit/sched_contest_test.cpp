@@ -37,10 +37,13 @@ struct Side {
     std::uint64_t done = 0;  // that it sent
     std::uint32_t changes = 0;
     std::size_t place = 0;
+    base::Nanoseconds unrest = 0;  // after a change nothing comes through for so long
+    base::Nanoseconds until{};
 
     void choose(std::size_t peers, base::Nanoseconds now) {
         for (std::size_t i = 0; i < rails.candidates.size(); ++i) rails.candidates[i].recent = follows && i == peers;
         const auto next = contest.favoured() == Contest::none ? predicted : contest.favoured();
+        if (next != place) until = now + unrest;
         changes += next == place ? 0 : 1;
         place = next;
         contest.went(place, rails.candidates, score, follows, now);
@@ -55,7 +58,7 @@ void run(Side& a, Side& b, base::Nanoseconds& now, base::Nanoseconds time) {
         a.choose(b.place, now);
         if (b.sends) b.choose(a.place, now);
         for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
-            if (!from->sends) continue;
+            if (!from->sends || now < from->until) continue;
             const auto count = from->rails.per_ms[from->place] / steps_per_ms;
             from->done += count;
             from->score.sent += count;
@@ -79,6 +82,16 @@ TEST_CASE("contest: both sides leave a rail that brings less", "[sched][contest]
     run(sides[0], sides[1], now, 10 * base::second);
     CHECK(sides[0].place == 0);
     CHECK(sides[1].place == 0);
+}
+
+TEST_CASE("contest: what a change costs at once is not held against a rail", "[sched][contest]") {
+    Side one{Rails({360, 300}), 1};
+    Side other{Rails({360, 300}), 1, true};
+    one.unrest = other.unrest = 300 * base::microsecond;
+    base::Nanoseconds now = base::second;
+    run(one, other, now, 60 * ms);
+    CHECK(one.place == 0);
+    CHECK(other.place == 0);
 }
 
 TEST_CASE("contest: so do two that predict different ones", "[sched][contest]") {
