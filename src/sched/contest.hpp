@@ -45,8 +45,8 @@ public:
 private:
     // Hundreds of messages, and long beside a look or a moment of absence.
     static constexpr base::Nanoseconds window = 2 * base::millisecond;
-    // Until both sides send over the rail that is tried, and nothing waits for what is still on the other: a choice holds for 100
-    // us on each side.
+    // Until both sides send over the rail that is tried, and nothing waits for what is still on the other: a choice holds for
+    // 100 us on each side.
     static constexpr base::Nanoseconds settling = base::millisecond / 2;
     static constexpr base::Nanoseconds first_wait = 20 * base::millisecond;
     static constexpr base::Nanoseconds longest_wait = base::second;
