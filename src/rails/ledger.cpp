@@ -319,6 +319,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
             policy_.charge(candidate, arrived, now);
         candidate.joins = !link.outbox.empty();
         candidate.behind = talk.behind_there || keeping_up_.busy();
+        candidate.favoured = candidate.behind && i == talk.contest.favoured();
         least = std::min(least, candidate.cost.latency);
     }
     // The peer chose this link, and knows what we do not: it is worth trying.

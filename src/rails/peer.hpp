@@ -21,6 +21,7 @@
 #include "rails/peer_clock.hpp"
 #include "rails/process_address.hpp"
 #include "rails/session.hpp"
+#include "sched/contest.hpp"
 #include "sched/policy.hpp"
 #include "sched/processors.hpp"
 
@@ -128,6 +129,7 @@ struct Conversation {
     base::Nanoseconds arrived = 0;      // when the last frame came in,
     std::uint32_t newest = 0;           // and one beyond its number
     PeerClock clock;
+    sched::Contest contest;
 
     // Flow control, in credit units (credit.hpp): both counters only grow, and wrap around.
     std::uint32_t consumed_here = 0;   // of the peer's data, by our application

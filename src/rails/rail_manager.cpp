@@ -321,6 +321,7 @@ void RailManager::detach(Link& link) {
 void RailManager::number_links(Conversation& talk) noexcept {
     talk.followed = {};
     talk.lead = {};
+    talk.contest = {};
     talk.refreshed = 0;
     talk.only = Conversation::none;
     // The only link needs no choice, ever. Traces show each decision.

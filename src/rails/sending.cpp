@@ -116,7 +116,13 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         }
         if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) == nullptr) return;
     }
-    if (frame->piece_count == 0 && frame->wire_bytes() <= small_bytes) find_lead(talk, choice, now);
+    if (frame->piece_count == 0 && frame->wire_bytes() <= small_bytes) {
+        if (talk.candidates[choice].behind) {
+            const sched::Contest::Score score{talk.session.heard(), talk.session.ack(), talk.heavy};
+            talk.contest.went(choice, talk.candidates, score, talk.follows, now);
+        }
+        find_lead(talk, choice, now);
+    }
     Link& chosen = links_.at(talk.links[choice]);
     ledger_.time(chosen, *frame, now);
     const bool plain = frame->piece_count == 0 && frame->token == 0;

@@ -19,6 +19,12 @@ constexpr std::uint64_t behind_bytes = 16 * 1024;
 constexpr std::uint64_t least_share = 1024;
 // How far back the mix of small and large messages counts for what a byte of backlog costs.
 constexpr std::uint64_t mix_bytes = 64 * 1024;
+
+/// Out of line: rare, and choose() is not.
+[[gnu::noinline]] std::size_t favoured(std::span<const Candidate> candidates) noexcept {
+    const auto is = [](const Candidate& candidate) { return candidate.favoured && !candidate.spare; };
+    return static_cast<std::size_t>(std::ranges::find_if(candidates, is) - candidates.begin());
+}
 }  // namespace
 
 inline Ticks Vft::idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept {
@@ -73,6 +79,9 @@ inline Ticks Vft::wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks
 }
 
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
+    if (bytes <= small_bytes && candidates.front().behind) {  // as all of them are
+        if (const auto place = favoured(candidates); place < candidates.size()) return place;
+    }
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
     const auto now_ticks = to_ticks(now);

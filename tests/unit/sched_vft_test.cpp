@@ -138,6 +138,17 @@ TEST_CASE("what waits for a destination that does not keep up waits on no rail",
     CHECK(vft.choose(rails, 1024, 0) == 1);  // large ones wait as ever
 }
 
+TEST_CASE("small frames take a favoured rail, whatever is predicted", "[sched][vft]") {
+    Vft vft(2);
+    std::array<Candidate, 2> rails{rail(0), rail(1, 80, 500'000)};
+    for (auto& candidate : rails) candidate.behind = true;
+    rails[1].favoured = true;
+    CHECK(vft.choose(rails, 64, 0) == 1);
+    CHECK(vft.choose(rails, 1024, 0) == 0);
+    rails[1].spare = true;
+    CHECK(vft.choose(rails, 64, 0) == 0);
+}
+
 TEST_CASE("a rail without end costs no more than a day", "[sched][vft]") {
     Vft vft(2);
     std::array<Candidate, 2> rails{rail(0, 0), rail(1)};
@@ -196,6 +207,7 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
         for (std::uint32_t i = 0, count = 2 + below(3); i < count; ++i) {
             rails.push_back(rail(i, 0.1 + below(80) / 10.0, 300.0 + below(20'000)));
             rails[i].behind = behind;
+            rails[i].favoured = behind && below(8) == 0;
             rails[i].cost.gap = to_ticks(50.0 + below(2000));
             rails[i].recent = below(4) == 0;
             rails[i].spare = below(8) == 0;
