@@ -206,7 +206,12 @@ void run(const shm::Bulk& bulk, std::uint64_t iterations, const char* name) {
 }  // namespace
 
 int main(int count, char** arguments) {
-    const auto iterations = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 10'000;
+    char* end = nullptr;
+    const auto iterations = count > 1 ? std::strtoull(arguments[1], &end, 10) : 10'000;
+    if (count > 2 || (count > 1 && (*end != '\0' || iterations == 0 || arguments[1][0] == '-'))) {
+        std::fprintf(stderr, "usage: shm_pair [ITERATIONS]\n");
+        return 2;
+    }
     bounce(iterations);
     run({.fetch_from = shm::least_fetch}, iterations, "fetch");
     run({}, iterations, "copy");

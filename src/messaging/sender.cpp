@@ -85,10 +85,12 @@ void Sender::send_rts(Operation& operation, base::Nanoseconds now) {
 /// Whether the receiver may get it. Either way three times the latency goes by until the bytes are there, and memory is
 /// registered for the peer: the receiver's to be put to, or the sender's to be got from. The other side's own memory costs
 /// nothing more where the application has registered it; so getting is cheaper where that is true of the receiver's, and not of
-/// ours. What is got is registered at one blow, before anything moves: not more than otherwise would be.
+/// ours. What is got is registered at one blow, before anything moves: not more than otherwise would be. Where nothing is
+/// registered, and the receiver needs nobody to get it, the way to the sender and back is saved.
 bool Sender::offers_gets(const Operation& operation) const {
     if (options_.scheme == Scheme::write || operation.buffer().size() > 1) return false;  // a region is one piece
     if (options_.scheme == Scheme::read) return true;
+    if (rails_.plan().prefers_get(operation.peer, operation.bytes)) return true;
     return bulk_.would_get(operation.peer) && operation.bytes <= LastingRegions::chunk &&
            !lasting_.covers(operation.buffer().front());
 }

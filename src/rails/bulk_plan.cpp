@@ -109,6 +109,14 @@ bool BulkPlan::getting_saves(std::uint32_t peer) {
            });
 }
 
+bool BulkPlan::prefers_get(std::uint32_t peer, std::uint64_t bytes) {
+    const auto* talk = peers_[peer].talk.get();
+    return talk != nullptr && std::ranges::any_of(talk->links, [&](auto slot) {
+               const Link& link = links_.at(slot);
+               return regions_.gets_over(link) && rails_[link.rail].rail->prefers_get(link.id, bytes);
+           });
+}
+
 bool BulkPlan::gets_from(std::uint32_t slot, const BulkTarget& source) {
     const Link& link = links_.at(slot);
     return regions_.gets_over(link) && source.find(link.remote_rail) != nullptr;

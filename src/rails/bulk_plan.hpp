@@ -63,6 +63,8 @@ public:
     [[nodiscard]] bool can_get(std::uint32_t peer, const BulkTarget& source, std::uint32_t rail = every_rail);
     /// Whether a link to the peer could get into memory that stays registered.
     [[nodiscard]] bool getting_saves(std::uint32_t peer);
+    /// Whether the peer does better to get so many bytes over one of its links than to have them put.
+    [[nodiscard]] bool prefers_get(std::uint32_t peer, std::uint64_t bytes);
     /// Whether one of the peer's links leads to a rail that `target` has a key for, reserves left out.
     [[nodiscard]] bool reaches(std::uint32_t peer, const BulkTarget& target);
 

@@ -53,6 +53,9 @@ public:
     [[nodiscard]] std::string describe(LinkId link) const override { return rail_->describe(link); }
     [[nodiscard]] Pulse pulse(LinkId link) noexcept override { return rail_->pulse(link); }
     [[nodiscard]] std::optional<std::uint64_t> underway(LinkId link) noexcept override { return rail_->underway(link); }
+    [[nodiscard]] bool prefers_get(LinkId link, std::uint64_t bytes) noexcept override {
+        return rail_->prefers_get(link, bytes);
+    }
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override {
         return rail_->add_region(memory, access);
     }

@@ -242,6 +242,13 @@ public:
         return std::nullopt;
     }
 
+    /// Whether the other end does better to get the next large message, of so many bytes, over this link at once than to have
+    /// it put, for which it first would have to say where to. What it says may change, or be said to find out.
+    [[nodiscard]] virtual bool prefers_get([[maybe_unused]] LinkId link,
+                                           [[maybe_unused]] std::uint64_t bytes) noexcept {
+        return false;
+    }
+
     [[nodiscard]] virtual base::Result<Region> add_region(std::span<std::byte> memory, Access access) = 0;
     virtual void drop_region(const Region& region) noexcept = 0;
 

@@ -43,7 +43,7 @@ struct Party {
     shm::Rail rail;
     LinkId link;
     bool up = false, down = false;
-    std::uint64_t posted = 0, done = 0, received = 0;
+    std::uint64_t posted = 0, done = 0, lost = 0, received = 0;
     std::function<void(std::span<const std::byte>)> on_frame = [](auto) {};
 
     std::size_t poll() {
@@ -57,7 +57,10 @@ struct Party {
             case EventKind::connect_request: rail.accept(link = event.link, {}); break;
             case EventKind::link_up: up = true; break;
             case EventKind::link_down: down = true; break;
-            case EventKind::done: ++done; break;
+            case EventKind::done:
+                ++done;
+                lost += event.status == WorkStatus::ok ? 0 : 1;
+                break;
             case EventKind::received:
                 ++received;
                 on_frame(event.data);
@@ -231,4 +234,104 @@ TEST_CASE("a process that is killed ends its link even if a child of its has kep
     REQUIRE(until(party, [&] { return party.received > 0; }));
     flooder.kill();
     CHECK(until(party, [&] { return party.down; }));
+}
+
+namespace {
+
+constexpr std::size_t got_bytes = 150'000;
+
+/// Shows the other side bytes of its own, and gets those of the other side, again and again.
+struct Getter {
+    Party party{fetching};
+    std::vector<std::byte> own;
+    std::vector<std::byte> room = std::vector<std::byte>(got_bytes + 128, std::byte{0x55});
+    Region region;
+    RegionKey there;
+    std::uint64_t right = 0, wrong = 0;
+
+    explicit Getter(std::byte fill)
+        : own(got_bytes, fill), region(party.rail.add_region(own, Access::remote_read).take()) {
+        party.on_frame = [this](auto bytes) {
+            if (bytes.size() == sizeof there) std::memcpy(&there, bytes.data(), sizeof there);
+        };
+    }
+    void show() { static_cast<void>(party.post({}, std::as_writable_bytes(std::span(&region.key, 1)))); }
+    void step(std::byte expected) {
+        const auto before = party.done;
+        const auto lost = party.lost;
+        party.poll();
+        if (there.secret == 0 || party.down) return;
+        const auto in = std::span(room).subspan(64, got_bytes);
+        if (party.done > before && party.lost == lost && awaited) {
+            const bool whole = std::ranges::all_of(in, [&](auto byte) { return byte == expected; });
+            ++(whole ? right : wrong);
+        }
+        if (party.done < party.posted) return;
+        std::ranges::fill(in, std::byte{0});
+        awaited = party.post({.op = Op::get, .remote = there}, in);
+    }
+    bool awaited = false;  // a get, not the frame at the beginning
+};
+
+/// Another process with a Getter, until it is killed.
+class OtherGetter {
+public:
+    OtherGetter() {
+        std::array<int, 2> ends{};
+        if (::pipe(ends.data()) != 0) FAIL("no pipe");
+        process_ = ::fork();
+        if (process_ == 0) {
+            Getter getter(std::byte{2});
+            const auto own = getter.party.rail.address();
+            if (::write(ends[1], own.data(), own.size()) < 0) ::_exit(1);
+            while (!getter.party.up) getter.party.poll();
+            getter.show();
+            while (!getter.party.down) getter.step(std::byte{1});
+            ::_exit(0);
+        }
+        ::close(ends[1]);
+        address.resize(256);
+        const auto got = ::read(ends[0], address.data(), address.size());
+        ::close(ends[0]);
+        address.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    }
+    ~OtherGetter() { kill(); }
+    OtherGetter(const OtherGetter&) = delete;
+    OtherGetter& operator=(const OtherGetter&) = delete;
+    void kill() {
+        if (process_ <= 0) return;
+        ::kill(process_, SIGKILL);
+        ::waitpid(process_, nullptr, 0);
+        process_ = 0;
+    }
+    std::vector<std::byte> address;
+
+private:
+    pid_t process_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a process that is killed while both copy what each gets ends its link, and nothing else", "[shm][process]") {
+    std::mt19937 random(Catch::rngSeed());
+    std::uint64_t right = 0;
+    for (int round = 0; round < 40; ++round) {
+        OtherGetter other;
+        Getter getter(std::byte{1});
+        auto& party = getter.party;
+        party.link = party.rail.connect(other.address, {});
+        REQUIRE(until(party, [&] { return party.up; }));
+        getter.show();
+        REQUIRE(until(party, [&] { return getter.there.secret != 0; }));
+        for (auto steps = random() % 3000; steps > 0; --steps) getter.step(std::byte{2});
+        other.kill();
+        CHECK(until(party, [&] { return party.down; }));
+        CHECK(party.done == party.posted);
+        CHECK(getter.wrong == 0);
+        CHECK(std::ranges::count(std::span(getter.room).first(64), std::byte{0x55}) == 64);
+        CHECK(std::ranges::count(std::span(getter.room).last(64), std::byte{0x55}) == 64);
+        CHECK(std::ranges::all_of(getter.own, [](auto byte) { return byte == std::byte{1}; }));
+        right += getter.right;
+    }
+    CHECK(right > 0);
 }

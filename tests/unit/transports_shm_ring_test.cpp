@@ -10,6 +10,7 @@
 #include "transports/shm/costs.hpp"
 #include "transports/shm/greeting.hpp"
 #include "transports/shm/ring.hpp"
+#include "transports/shm/ways.hpp"
 
 using namespace railmux;
 using namespace railmux::transports::shm;
@@ -144,30 +145,43 @@ TEST_CASE("how puts are carried follows from what copying costs", "[shm][costs]"
     CHECK(measure_costs().copy_per_byte > 0);
 }
 
-TEST_CASE("a link judges by how long its bytes take to come out of the ring", "[shm][costs]") {
+TEST_CASE("a link judges by what puts took in either way", "[shm][costs]") {
+    CHECK(fetch_pays_from(1200, 0.06, 0.02) == never_fetch);  // two threads of a core
+    CHECK(fetch_pays_from(1200, 0.06, 0.12) == 20'000);       // cores of an L3
+    CHECK(fetch_pays_from(1200, 0.06, 1.06) == least_fetch);
     const Costs usual{.copy_per_byte = 0.01, .fetch = 1200, .fetch_per_byte = 0.06, .can_fetch = true};
-    CHECK(fetch_pays_from(usual, 0.02) == never_fetch);  // two threads of a core
-    CHECK(fetch_pays_from(usual, 0.12) == 20'000);       // cores of an L3
-    CHECK(fetch_pays_from(usual, 1.06) == least_fetch);
     CHECK(choose_bulk("auto", usual).judge);
     CHECK_FALSE(choose_bulk("fetch", usual).judge);  // somebody knows better
     CHECK_FALSE(choose_bulk("copy", usual).judge);
+    Ways ways;
+    for (int i = 0; i < 9; ++i) {
+        CHECK_FALSE(ways.fetch_from(1200));
+        CHECK(ways.ring.add(12'000, 100'000) == (i == 8));
+    }
+    CHECK_FALSE(ways.fetch_from(1200));
+    for (int i = 0; i < 9; ++i) static_cast<void>(ways.fetch.add(6'000, 100'000));
+    CHECK(std::abs(static_cast<double>(*ways.fetch_from(1200)) - 20'000) < 10);
+    for (int i = 0; i < 9; ++i) static_cast<void>(ways.ring.add(5'000, 100'000));  // they have moved
+    CHECK(ways.fetch_from(1200) == never_fetch);
 }
 
-TEST_CASE("the crossing of a link is the lower quartile of the pieces timed", "[shm][costs]") {
-    Crossing crossing;
-    const std::array<base::Nanoseconds, 9> took{100, 300, 90'000, 200, 100, 150, 120, 80'000, 110};
-    for (std::size_t i = 0; i < took.size(); ++i) {
-        CHECK(crossing.due());
-        const auto quartile = crossing.add(took[i], 1000);
-        REQUIRE(quartile.has_value() == (i + 1 == took.size()));
-        if (quartile) CHECK(*quartile == 110);
-    }
-    int timed = 0;
-    for (int i = 0; i < 1600; ++i) timed += crossing.due() ? 1 : 0;
-    CHECK(timed == 100);
-    for (int i = 0; i < 8; ++i) CHECK_FALSE(crossing.add(base::second, 1));
-    CHECK(crossing.add(base::second, 1) == 1'000'000U);
+TEST_CASE("what a byte takes is the median of several", "[shm][costs]") {
+    Timed timed;
+    for (const auto took : {100, 300, 90'000, 200, 100, 150, 120, 80'000}) CHECK_FALSE(timed.add(took, 1000));
+    CHECK_FALSE(timed.per_byte());
+    CHECK(timed.add(-5, 1000));  // a call that was faster than calls are
+    CHECK(std::abs(*timed.per_byte() - 0.15) < 1e-6);
+}
+
+TEST_CASE("large puts go the other way in turns until both are known, then one in 64", "[shm][costs]") {
+    Trying trying;
+    const auto others = [&](bool known, int puts) {
+        int count = 0;
+        for (int i = 0; i < puts; ++i) count += trying.other_way(known) ? 1 : 0;
+        return count;
+    };
+    CHECK(others(false, 20) == 10);
+    CHECK(others(true, 640) == 10);
 }
 
 TEST_CASE("a rail reaches those of its node and user", "[shm]") {

@@ -9,7 +9,7 @@
 // Whatever stands here may have been written by anybody at any time, by a process that went mad or was killed in the middle:
 // each word is read once, copied, and then judged.
 //
-// Memory of a link: 2 x (8 KiB + 28 KiB) + 256 B, in whole pages 76 KiB; of 100 peers 7.4 MiB.
+// Memory of a link: 2 x (8 KiB + 28 KiB) + 512 B, in whole pages 76 KiB; of 100 peers 7.4 MiB.
 //
 // Threads: a way has one writer and one reader, in different processes; each field names who writes it.
 // Lifetime: as the mapping it lies in. New shared memory is all zero, which is an empty Block.
@@ -92,6 +92,28 @@ enum class Sleep : std::uint32_t {
     until_room,  // or when you have taken something of mine
 };
 
+/// What one side asks the other to copy into its memory: a part of what it gets, while it fetches another. Whoever asks
+/// writes it, but `word`, once it is open, is changed by both: the other side takes the share, and says when it is in place;
+/// who asks takes it back if nobody has come. An open share is nothing but an offer, so nobody waits for a side that
+/// computes, or sleeps.
+struct alignas(cache_line) Share {
+    enum State : std::uint64_t { none, open, taken, done, failed };
+    static constexpr std::uint64_t states = 8;  // the word: a number times that, and the state
+
+    std::atomic<std::uint64_t> word;
+    std::atomic<std::uint64_t>
+        key_id;  // of the region that it comes from, by the key that the other side has given out
+    std::atomic<std::uint64_t> key_secret;
+    std::atomic<std::uint64_t> offset;
+    std::atomic<std::uint64_t> bytes;
+    std::atomic<std::uint64_t> address;  // where it goes, in the memory of whoever asks
+
+    [[nodiscard]] State state() const noexcept {
+        return static_cast<State>(word.load(std::memory_order_acquire) % states);
+    }
+};
+static_assert(sizeof(Share) == cache_line);
+
 /// What one side tells: written by that side.
 struct alignas(2 * cache_line) Side {  // two lines: processors fetch them in pairs
     // Of what the other side sent: slots taken (the low half), and lines of the data area (the high half).
@@ -100,7 +122,9 @@ struct alignas(2 * cache_line) Side {  // two lines: processors fetch them in pa
     std::atomic<std::uint32_t> can_fetch;                  // 1: the other side may send `fetch`
     std::atomic<std::uint32_t> fetching;                   // 1: this side reads the other's memory just now
     std::atomic<std::uint32_t> closed;                     // 1: nothing of this side's memory may be read any more
-    std::atomic<std::uint32_t> crossing;  // ps for a byte to come out of the ring to here; 0: not known yet
+    std::atomic<std::uint32_t>
+        fetch_from;  // bytes of a put from which on this side does better to fetch it; 0: not known
+    Share share;
 };
 
 struct Block {
@@ -108,7 +132,7 @@ struct Block {
     std::array<Side, 2> side;  // [0]: the one that connected
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
-static_assert(sizeof(Block) == 2 * (slots * cache_line + data_bytes) + 4 * cache_line);
+static_assert(sizeof(Block) == 2 * (slots * cache_line + data_bytes) + 8 * cache_line);
 static_assert(100 * ((sizeof(Block) + 4095) / 4096 * 4096) < 8 << 20);
 
 }  // namespace railmux::transports::shm

@@ -25,7 +25,7 @@ constexpr double usual_crossing_per_byte = 0.125;
 Costs measure_costs() {
     std::vector<std::byte> from(large, std::byte{1});
     std::vector<std::byte> to(large);
-    const OtherProcess self(static_cast<pid_t>(base::process_id()));
+    OtherProcess self(static_cast<pid_t>(base::process_id()));
     const auto address = reinterpret_cast<std::uintptr_t>(from.data());
     bool good = true;
     const auto fetch = [&](std::size_t bytes) {
@@ -47,27 +47,17 @@ Bulk choose_bulk(std::string_view wanted, const Costs& costs) {
         bulk.fetch_from = least_fetch;
         return bulk;
     }
-    bulk.fetch_from = fetch_pays_from(costs, usual_crossing_per_byte);
+    // By way of the ring each byte is copied twice, and crosses.
+    bulk.fetch_from =
+        fetch_pays_from(costs.fetch, costs.fetch_per_byte, std::max(2 * costs.copy_per_byte, usual_crossing_per_byte));
     bulk.judge = costs;
     return bulk;
 }
 
-std::uint64_t fetch_pays_from(const Costs& costs, double crossing_per_byte) noexcept {
-    // By way of the ring each byte is copied twice, and crosses.
-    const auto ring_per_byte = std::max(2 * costs.copy_per_byte, crossing_per_byte);
-    const auto saved_per_byte = ring_per_byte - costs.fetch_per_byte;
+std::uint64_t fetch_pays_from(double call, double fetch_per_byte, double ring_per_byte) noexcept {
+    const auto saved_per_byte = ring_per_byte - fetch_per_byte;
     if (saved_per_byte <= 0) return never_fetch;
-    const auto pays_from = static_cast<std::uint64_t>(std::min(costs.fetch / saved_per_byte, 1e15));
-    return std::max(pays_from, least_fetch);
-}
-
-std::optional<std::uint32_t> Crossing::add(base::Nanoseconds took, std::uint32_t bytes) noexcept {
-    last_[count_++ % window] =
-        static_cast<std::uint32_t>(std::clamp<base::Nanoseconds>(took * 1000 / bytes, 1, 1'000'000));
-    if (count_ % window != 0) return std::nullopt;
-    auto sorted = last_;
-    std::ranges::nth_element(sorted, sorted.begin() + window / 4);
-    return sorted[window / 4];
+    return std::max(static_cast<std::uint64_t>(std::min(call / saved_per_byte, 1e15)), least_fetch);
 }
 
 }  // namespace railmux::transports::shm

@@ -1,8 +1,8 @@
 // Greeting: what the two sides of a link say over its unix socket before it is up. Afterwards the socket is silent; that it
 // hangs up is how each side learns that the other has gone.
 //
-//   hello    of the side that connects; with it go the memory and the eventfd that wakes it
-//   reply    of the side that accepts; with it goes its eventfd
+//   hello    of the side that connects; with it go the memory, the eventfd that wakes it, and its board
+//   reply    of the side that accepts; with it go its eventfd and its board
 //   refusal  instead of a reply
 //
 // One message of the socket each: u32 magic, u16 version, u8 kind, u8 flags, u32 bytes of a Block, u32 length of the body,
@@ -22,7 +22,7 @@
 
 namespace railmux::transports::shm {
 
-inline constexpr std::uint16_t wire_version = 1;
+inline constexpr std::uint16_t wire_version = 2;
 
 enum class GreetingKind : std::uint8_t { hello = 1, reply = 2, refusal = 3 };
 

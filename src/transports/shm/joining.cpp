@@ -46,24 +46,24 @@ LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::by
     Link& link = new_link(LinkPhase::connecting, std::move(socket.value()));
     link.block = std::move(made.value().block);
     if (!know(link)) return link.id;
-    const std::array descriptors{made.value().file.get(), bell_.get()};
+    const std::array descriptors{made.value().file.get(), bell_.get(), board_.file.get()};
     if (!send_greeting(link, GreetingKind::hello, hello, descriptors)) kill(link, last_error());
     return link.id;
 }
 
-void Rail::take_reply(Link& link, const Greeting& greeting, base::FileDescriptor bell) {
+void Rail::take_reply(Link& link, const Greeting& greeting, std::span<base::FileDescriptor> descriptors) {
     if (greeting.kind == GreetingKind::refusal) {
         const std::vector<std::byte> reply(greeting.body.begin(), greeting.body.end());
         kill(link, "refused by the other side", reply);
         return;
     }
-    if (greeting.kind != GreetingKind::reply || !is_eventfd(bell)) {
+    if (greeting.kind != GreetingKind::reply || !is_eventfd(descriptors[0])) {
         kill(link, "it answered with something else than a reply");
         return;
     }
-    link.bell = std::move(bell);
+    link.bell = std::move(descriptors[0]);
     link.strict = greeting.strict;
-    try_memory(link, greeting);
+    try_memory(link, greeting, descriptors[1]);
     join_rings(link, 0);
     events_.tell({.kind = EventKind::link_up, .link = link.id}, {}, greeting.body);
 }
@@ -108,7 +108,7 @@ void Rail::take_hello(Link& link, const Greeting& greeting, std::span<base::File
     link.block = std::move(block.value());
     link.bell = std::move(descriptors[1]);
     link.strict = greeting.strict;
-    try_memory(link, greeting);
+    try_memory(link, greeting, descriptors[2]);
     --strangers_;
     link.phase = LinkPhase::requested;
     events_.tell({.kind = EventKind::connect_request, .link = link.id}, {}, greeting.body);
@@ -119,8 +119,8 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     Link* link = links_.find(id);
     if (link == nullptr || link->phase != LinkPhase::requested) return;
     join_rings(*link, 1);  // before the other side may use them
-    const int bell = bell_.get();
-    if (!send_greeting(*link, GreetingKind::reply, reply, {&bell, 1})) {
+    const std::array descriptors{bell_.get(), board_.file.get()};
+    if (!send_greeting(*link, GreetingKind::reply, reply, descriptors)) {
         kill(*link, last_error());
         return;
     }
@@ -202,15 +202,19 @@ void Rail::greeted(Link& link, const Greeting& greeting, std::span<base::FileDes
     if (link.phase == LinkPhase::greeting) {
         take_hello(link, greeting, descriptors);
     } else {
-        take_reply(link, greeting, std::move(descriptors[0]));
+        take_reply(link, greeting, descriptors);
     }
 }
 
-/// Whether we can fetch large puts from its memory.
-void Rail::try_memory(Link& link, const Greeting& greeting) {
+/// Whether we can fetch large puts from its memory, and get what its board shows.
+void Rail::try_memory(Link& link, const Greeting& greeting, const base::FileDescriptor& board) {
     if (bulk_.fetch_from == never_fetch && !bulk_.judge) return;
     errno = 0;
     link.readable = link.process.readable(greeting.mark_address, greeting.mark);
+    if (link.readable && board.valid()) {
+        auto shown = Mapping::adopt_to_read(board, sizeof(Board));
+        if (shown) link.shown = std::move(shown.value());
+    }
     if (link.readable || std::exchange(told_no_fetch_, true)) return;
     log_.info("rail {}: {}: large messages are copied twice, as the memory of the other process cannot be read: {}",
               traits_.name, link.label, errno != 0 ? last_error() : "its process number is another's here");
@@ -223,7 +227,6 @@ void Rail::join_rings(Link& link, std::size_t side) {
     link.theirs = &block.side[1 - side];
     link.writer = RingWriter(block.way[side], *link.theirs, strict);
     link.reader = RingReader(block.way[1 - side], *link.ours, strict);
-    link.fetch_from = bulk_.fetch_from;
     link.ours->can_fetch.store(link.readable ? 1 : 0, std::memory_order_relaxed);
     link.phase = LinkPhase::up;
     --setting_up_;

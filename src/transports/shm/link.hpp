@@ -17,6 +17,7 @@
 #include "transports/shm/memory.hpp"
 #include "transports/shm/other_process.hpp"
 #include "transports/shm/ring.hpp"
+#include "transports/shm/ways.hpp"
 #include "transports/transport.hpp"
 
 namespace railmux::transports::shm {
@@ -29,7 +30,7 @@ enum class LinkPhase : std::uint8_t {
     greeting,    // accepted; waiting for the hello
     requested,   // hello handed up; waiting for accept or refuse
     up,
-    ending,  // over, but the other side is still reading our memory: its works end when it has stopped
+    ending,  // over, but the other side is still at the memory of our works: they end when it has stopped
 };
 
 /// The bytes of a work that have not been copied yet.
@@ -42,6 +43,10 @@ public:
     [[nodiscard]] std::size_t left() const noexcept { return left_; }
     /// `bytes` of them, at most left().
     void copy(std::byte* to, std::size_t bytes) noexcept;
+    /// The next of them that lie in one piece, at most so many.
+    [[nodiscard]] std::span<std::byte> front(std::size_t most) noexcept;
+    /// So many of those are copied.
+    void skip(std::size_t bytes) noexcept;
     /// The same with a list of segments that lasts: `kept`.
     [[nodiscard]] Source in(std::span<Segment> kept) const noexcept;
 
@@ -84,6 +89,31 @@ private:
     std::uint32_t count_ = 0;
 };
 
+/// What is got from the other side's memory, in order; and how the oldest goes on: in turns, of which the other side may take
+/// a share (Share).
+struct Gets {
+    static constexpr std::uint32_t most = 4;
+    struct One {
+        std::uint64_t cookie = 0;
+        RegionKey key;
+        std::uint64_t offset = 0;  // of what is left
+        Source source;
+        std::array<Segment, max_segments> segments;
+    };
+    std::array<One, most> ones;
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+
+    std::span<std::byte> ours;    // in this turn
+    std::span<std::byte> theirs;  // behind it; empty: nothing is shared
+    bool here = false;            // ours
+    WorkStatus status = WorkStatus::ok;
+    std::uint64_t number = 0;     // of the last share
+    base::Nanoseconds begun = 0;  // the turn; 0: it is not timed
+
+    [[nodiscard]] One& oldest() noexcept { return ones[first]; }
+};
+
 /// A frame that comes in several pieces.
 struct Assembly {
     std::unique_ptr<std::byte[]> bytes;  // none: no frame has begun
@@ -97,6 +127,13 @@ struct Fetch {
     std::uint64_t done = 0;
 };
 
+/// Of a put that comes in pieces.
+struct PutTimer {
+    bool inside = false;          // there are more to come
+    base::Nanoseconds begun = 0;  // when the first was here; 0: it is not timed
+    std::uint64_t bytes = 0;      // since
+};
+
 struct Link {
     LinkPhase phase = LinkPhase::free;
     LinkId id;
@@ -104,6 +141,7 @@ struct Link {
     base::FileDescriptor bell;  // the other side's eventfd
     OtherProcess process;
     SharedBlock block;
+    Mapping shown;  // its board, to be read; nothing: it cannot be got from
     Side* ours = nullptr;
     Side* theirs = nullptr;
     RingWriter writer;
@@ -112,15 +150,17 @@ struct Link {
     base::Nanoseconds since = 0;  // of a stranger
     bool strict = false;          // as the other side told
     bool readable = false;        // its memory, by us
-    Crossing crossing;            // of what comes in; the other side is told
-    std::uint32_t judged_by = 0;  // the crossing of what goes out, by which
-    std::uint64_t fetch_from = never_fetch;
+    Ways ways;                    // of what comes in; the other side is told
+    PutTimer put_timer;           // of what comes out of the ring
+    Trying trying;                // of what goes out
+    bool try_ring = false;        // with the next large put, as it was not offered for that
 
     // What poll has to see to, beside slots that come in.
     bool restless = false;  // any of these:
     bool hung_up = false;   // the other side has gone; what it left in the ring is still taken
     PartialWork partial;
     FetchedWorks fetched;
+    std::unique_ptr<Gets> gets;  // none: there never was one
 
     std::uint16_t undone = 0;              // works accepted whose `done` has not been handed out
     bool refused = false;                  // a work; whoever sleeps then waits for room
@@ -133,11 +173,13 @@ struct Link {
     std::string cause;        // ending
 
     void settle_restless() noexcept {
-        restless = hung_up || phase == LinkPhase::ending || partial.source.left() > 0 || !fetched.empty();
+        restless = hung_up || phase == LinkPhase::ending || partial.source.left() > 0 || !fetched.empty() || getting();
     }
-    /// Whether something waits for the other side to take what is in the ring.
+    [[nodiscard]] bool getting() const noexcept { return gets != nullptr && gets->count > 0; }
+    [[nodiscard]] const Board* board() const noexcept { return static_cast<const Board*>(shown.get()); }
+    /// Whether something waits for the other side to take what is in the ring, or to be done with its share.
     [[nodiscard]] bool waits_for_room() const noexcept {
-        return refused || phase == LinkPhase::ending || partial.source.left() > 0 || !fetched.empty();
+        return refused || phase == LinkPhase::ending || partial.source.left() > 0 || !fetched.empty() || getting();
     }
 };
 

@@ -11,6 +11,26 @@
 
 namespace railmux::transports::shm {
 
+namespace {
+
+/// Until nothing is left; false when nothing more can be copied.
+template <typename Copy>
+bool all_of(std::byte* data, std::uint64_t address, std::size_t bytes, Copy copy) noexcept {
+    while (bytes > 0) {
+        const iovec local{data, bytes};
+        const iovec remote{reinterpret_cast<void*>(address), bytes};  // NOLINT: of another process
+        const auto done = copy(local, remote);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return false;
+        data += done;
+        address += static_cast<std::uint64_t>(done);
+        bytes -= static_cast<std::size_t>(done);
+    }
+    return true;
+}
+
+}  // namespace
+
 OtherProcess::OtherProcess(pid_t number) noexcept
     : number_(number), process_(number > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, number, 0)) : -1) {}
 
@@ -20,21 +40,31 @@ bool OtherProcess::alive() const noexcept {
     return ::poll(&entry, 1, 0) != 1;  // a signal that comes just now says nothing
 }
 
-bool OtherProcess::read(std::uint64_t address, std::span<std::byte> to) const noexcept {
-    if (!process_.valid()) return false;
-    std::size_t done = 0;
-    while (done < to.size()) {
-        const iovec local{to.data() + done, to.size() - done};
-        const iovec remote{reinterpret_cast<void*>(address + done), to.size() - done};  // NOLINT: of another process
-        const auto got = ::process_vm_readv(number_, &local, 1, &remote, 1, 0);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return false;
-        done += static_cast<std::size_t>(got);
-    }
-    return alive();  // so its number was its own all the time
+bool OtherProcess::lately_alive() noexcept {
+    const auto now = base::now_ns();
+    if (now - seen_ < base::millisecond) return true;
+    if (!alive()) return false;
+    seen_ = now;
+    return true;
 }
 
-bool OtherProcess::readable(std::uint64_t address, std::uint64_t mark) const noexcept {
+bool OtherProcess::read(std::uint64_t address, std::span<std::byte> to) noexcept {
+    if (!process_.valid()) return false;
+    const bool whole = all_of(to.data(), address, to.size(), [this](const iovec& local, const iovec& remote) {
+        return ::process_vm_readv(number_, &local, 1, &remote, 1, 0);
+    });
+    return whole && lately_alive();  // so its number was its own all the time
+}
+
+bool OtherProcess::write(std::uint64_t address, std::span<const std::byte> from) noexcept {
+    if (!process_.valid() || !lately_alive()) return false;
+    return all_of(const_cast<std::byte*>(from.data()), address, from.size(),  // only read
+                  [this](const iovec& local, const iovec& remote) {
+                      return ::process_vm_writev(number_, &local, 1, &remote, 1, 0);
+                  });
+}
+
+bool OtherProcess::readable(std::uint64_t address, std::uint64_t mark) noexcept {
     std::uint64_t found = ~mark;
     return read(address, std::as_writable_bytes(std::span(&found, 1))) && found == mark;
 }

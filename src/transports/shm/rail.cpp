@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <system_error>
+#include <thread>
 
 #include "base/crypto.hpp"
 #include "transports/shm/socket.hpp"
@@ -24,6 +25,7 @@ Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
       bell_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       strict_(!register_for_fences()),
       mark_(base::random_u64()),
+      board_(Mapping::make("board of railmux", sizeof(Board), Mapping::Others::read).take()),
       staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)) {
     if (!epoll_.valid() || !bell_.valid()) {
         throw Error(ErrorCode::system, "no descriptor to wait on: " + std::system_category().message(errno),
@@ -39,6 +41,7 @@ Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
                .quiet_max = body_bytes,
                .max_put = max_put,
                .put = true,
+               .get = bulk.fetch_from != never_fetch || bulk.judge.has_value(),
                .notify = true,
                .events = true,
                .ordered = true,
@@ -48,9 +51,15 @@ Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
     watch(bell_.get(), bell_tag);
 }
 
-/// Others may be reading our memory, which is about to go: what they have read they will not use (take_fetch).
+/// Others may be reading our memory, which is about to go: what they have read they will not use (take_fetch, read_shown). Who
+/// writes to it is awaited.
 Rail::~Rail() {
-    for (const auto* link : active_) link->ours->closed.store(1, std::memory_order_seq_cst);
+    for (auto* link : active_) {
+        link->ours->closed.store(1, std::memory_order_seq_cst);
+        if (link->getting()) static_cast<void>(take_back(*link));
+        while (still_written(*link)) std::this_thread::yield();
+    }
+    std::ranges::for_each(board().regions, [](Shown& region) { region.secret.store(0, std::memory_order_relaxed); });
 }
 
 void Rail::watch(int descriptor, std::uint64_t tag) noexcept {
@@ -83,11 +92,18 @@ bool Rail::still_read(const Link& link) const noexcept {
            link.process.alive();
 }
 
+/// Whether the other side may be writing to the buffers of our works.
+bool Rail::still_written(const Link& link) const noexcept {
+    return link.getting() && !link.gets->theirs.empty() && !link.hung_up && link.ours->share.state() == Share::taken &&
+           link.process.alive();
+}
+
 void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code) {
     if (link.phase == LinkPhase::free || link.phase == LinkPhase::ending) return;
     if (link.phase == LinkPhase::up) {
         link.ours->closed.store(1, std::memory_order_seq_cst);
-        if (still_read(link)) {
+        if (link.getting()) static_cast<void>(take_back(link));
+        if (still_used(link)) {
             ::shutdown(link.socket.get(), SHUT_WR);  // that is the end to the other side; we hear of its own end
             link.cause = cause;
             link.phase = LinkPhase::ending;
@@ -120,6 +136,7 @@ void Rail::finish(Link& link, std::string_view cause, std::span<const std::byte>
     part(link);
     link.bell.reset();
     link.block = {};
+    link.shown = {};
     if (link.assembly.bytes) spare_frames_.push_back(std::move(link.assembly.bytes));
 }
 
@@ -137,6 +154,10 @@ void Rail::flush_works(Link& link) {
     for (; !link.fetched.empty(); link.fetched.pop()) {
         events_.done(link.id, link.fetched.front().cookie, WorkStatus::link_lost);
     }
+    for (; link.getting(); --link.gets->count) {
+        events_.done(link.id, link.gets->oldest().cookie, WorkStatus::link_lost);
+        link.gets->first = (link.gets->first + 1) % Gets::most;
+    }
     if (link.partial.source.left() > 0) events_.done(link.id, link.partial.cookie, WorkStatus::link_lost);
     link.partial.source = {};
 }
@@ -151,12 +172,21 @@ std::string Rail::describe(LinkId id) const {
 }
 
 base::Result<Region> Rail::add_region(std::span<std::byte> memory, Access access) {
-    return regions_.add(memory, access);
+    auto region = regions_.add(memory, access);
+    if ((static_cast<unsigned>(access) & static_cast<unsigned>(Access::remote_read)) != 0) {
+        board().show(region.key, memory);
+        if (board().shows(region.key)) ++shown_;
+    }
+    return region;
 }
 
-/// Regions are written to inside poll only.
+/// Regions are written to, and shares read from them, inside poll only.
 void Rail::drop_region(const Region& region) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
+    if (shown_ > 0 && board().shows(region.key)) {
+        board().hide(region.key);
+        --shown_;
+    }
     regions_.drop(region);
 }
 

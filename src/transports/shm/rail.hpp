@@ -4,6 +4,10 @@
 // them (greeting.hpp). From then on no system call is made for a frame, unless the receiver sleeps (waking.hpp).
 // Frames are copied into the ring by post, and out of it by poll into memory of the receiver's own, from which they are lent:
 // nobody can change them while they are read, and their room in the ring is free at once.
+// Gets: whoever gets reads the other's memory, as its board says where it may (board.hpp), in its poll. A half of it the
+// other side may write meanwhile, in its own poll, when it has seen what is asked (Share): both copy at the same time then,
+// each at the speed of its core. What is written to are buffers of works that are outstanding, which no region has to stand
+// for.
 // Puts: the receiver copies them to their place, out of the ring or, large ones, straight from the sender's memory
 // (other_process.hpp). It is always the receiver that writes to its regions, inside poll: keys and bounds are checked by whom
 // they protect, and drop_region has nothing to wait for. The sender's buffer is read by others only between post and the
@@ -55,6 +59,7 @@ public:
     void refuse(LinkId link, std::span<const std::byte> reply) override;
     void disconnect(LinkId link) override;
     [[nodiscard]] std::string describe(LinkId link) const override;
+    [[nodiscard]] bool prefers_get(LinkId link, std::uint64_t bytes) noexcept override;
 
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
     void drop_region(const Region& region) noexcept override;
@@ -75,6 +80,9 @@ private:
     static constexpr std::size_t staging_bytes = 128 * 1024;
     // Fetched in one turn, which keeps others waiting for some 20 us.
     static constexpr std::uint64_t fetch_step = 256 * 1024;
+    // Of what is got in one turn the other side may have a half from this size on: less is copied in the time that two lines
+    // take to cross, and a system call.
+    static constexpr std::uint64_t least_shared = 20 * 1024;
     // Sockets are looked at once in so many polls: a system call of 200 ns, for what is rare.
     static constexpr std::uint64_t look_period = 256;
     static constexpr std::uint64_t look_period_setting_up = 16;
@@ -85,6 +93,8 @@ private:
     void kill(Link& link, std::string_view cause, std::span<const std::byte> reply = {},
               ErrorCode code = ErrorCode::unreachable);
     [[nodiscard]] bool still_read(const Link& link) const noexcept;
+    [[nodiscard]] bool still_written(const Link& link) const noexcept;
+    [[nodiscard]] bool still_used(const Link& link) const noexcept { return still_read(link) || still_written(link); }
     void finish(Link& link, std::string_view cause, std::span<const std::byte> reply, ErrorCode code);
     void part(Link& link) noexcept;
     void flush_works(Link& link);
@@ -95,18 +105,21 @@ private:
     void read_greeting(Link& link);
     void greeted(Link& link, const Greeting& greeting, std::span<base::FileDescriptor> descriptors);
     void take_hello(Link& link, const Greeting& greeting, std::span<base::FileDescriptor> descriptors);
-    void take_reply(Link& link, const Greeting& greeting, base::FileDescriptor bell);
+    void take_reply(Link& link, const Greeting& greeting, std::span<base::FileDescriptor> descriptors);
     [[nodiscard]] bool send_greeting(Link& link, GreetingKind kind, std::span<const std::byte> body,
                                      std::span<const int> descriptors);
     [[nodiscard]] bool know(Link& link);
-    void try_memory(Link& link, const Greeting& greeting);
+    void try_memory(Link& link, const Greeting& greeting, const base::FileDescriptor& board);
     void join_rings(Link& link, std::size_t side);
     void expire_strangers();
 
     // sending.cpp
     [[nodiscard]] std::size_t write(Link& link, std::span<const Work> works) noexcept;
     [[nodiscard]] bool write_one(Link& link, const Work& work) noexcept;
-    [[nodiscard]] bool fetch_pays(Link& link, std::size_t bytes) const noexcept;
+    [[nodiscard]] bool may_fetch(const Link& link) const noexcept;
+    [[nodiscard]] bool fetch_pays(Link& link, std::uint64_t bytes) const noexcept;
+    [[nodiscard]] bool try_other_way(Link& link, std::uint64_t bytes) const noexcept;
+    [[nodiscard]] bool is_fetched(Link& link, std::uint64_t bytes) const noexcept;
     [[nodiscard]] bool write_small(Link& link, const Work& work, std::size_t bytes) noexcept;
     [[nodiscard]] bool write_fetches(Link& link, const Work& work, std::size_t bytes) noexcept;
     [[nodiscard]] bool write_pieces(Link& link, const Work& work, const Source& source) noexcept;
@@ -132,13 +145,28 @@ private:
     // taking.cpp
     [[nodiscard]] bool take_rarer(Link& link, const Head& head, Batch& batch) noexcept;
     [[nodiscard]] bool take_piece(Link& link, const Head& head, Batch& batch) noexcept;
-    static void copy_out(Link& link, std::uint32_t bytes, std::byte* to) noexcept;
     [[nodiscard]] bool take_put(Link& link, const Head& head) noexcept;
+    void time_piece(Link& link, const Head& head, std::uint64_t left) noexcept;
+    void time_fetch(Link& link, base::Nanoseconds begun, std::uint64_t bytes) noexcept;
+    void tell_way(Link& link) noexcept;
     [[nodiscard]] bool take_fetch(Link& link, const Head& head) noexcept;
     [[nodiscard]] bool fetch(Link& link, std::span<std::byte> to, std::uint64_t address) noexcept;
     [[nodiscard]] bool broken(Link& link) noexcept;
     [[nodiscard]] std::optional<std::span<std::byte>> place_of(Link& link, const PutHead& put) noexcept;
     void placed(Link& link, bool notify, std::uint32_t immediate) noexcept;
+
+    // getting.cpp
+    [[nodiscard]] Board& board() noexcept { return *static_cast<Board*>(board_.memory.get()); }
+    [[nodiscard]] bool write_get(Link& link, const Work& work) noexcept;
+    [[nodiscard]] static bool may_get(const Link& link, const Gets::One& get) noexcept;
+    void begin_turn(Link& link) noexcept;
+    void get_some(Link& link) noexcept;
+    [[nodiscard]] WorkStatus read_shown(Link& link, std::span<std::byte> to, std::uint64_t behind) noexcept;
+    [[nodiscard]] static Share::State take_back(Link& link) noexcept;
+    [[nodiscard]] bool asks_for_help(const Link& link) const noexcept {
+        return shown_ > 0 && link.theirs->share.state() == Share::open;
+    }
+    void help(Link& link) noexcept;
 
     // sleeping.cpp
     [[nodiscard]] bool something_came() noexcept;
@@ -159,6 +187,8 @@ private:
     std::vector<Link*> active_;  // up or ending
     std::size_t next_active_ = 0;
     RegionTable regions_;
+    Mapping::Made board_;      // of those that may be got from
+    std::uint32_t shown_ = 0;  // on it
 
     EventQueue events_;
     std::unique_ptr<std::byte[]> staging_;  // frames are lent from here

@@ -24,7 +24,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     }
     for (auto looks = std::min(active_.size(), links_per_poll); looks > 0; --looks) {
         Link& link = next_active();
-        if (link.restless || link.reader.ready()) return serve_from(link, looks, batch);
+        if (link.restless || link.reader.ready() || asks_for_help(link)) return serve_from(link, looks, batch);
     }
     return batch.count;
 }
@@ -51,7 +51,7 @@ std::size_t Rail::serve_from(Link& first, std::size_t looks, Batch& batch) noexc
     serve(first, batch);
     while (--looks > 0 && !batch.full() && !active_.empty()) {
         Link& link = next_active();
-        if (link.restless || link.reader.ready()) serve(link, batch);
+        if (link.restless || link.reader.ready() || asks_for_help(link)) serve(link, batch);
     }
     hand_out(batch);
     return batch.count;
@@ -124,9 +124,11 @@ RAILMUX_IN_LINE bool Rail::take_slot(Link& link, const Head& head, Batch& batch)
 /// A link that has a slot ready, or is restless.
 RAILMUX_IN_LINE void Rail::serve(Link& link, Batch& batch) noexcept {
     if (link.phase == LinkPhase::ending) [[unlikely]] {
-        if (!still_read(link)) finish(link, link.cause, {}, ErrorCode::unreachable);
+        if (!still_used(link)) finish(link, link.cause, {}, ErrorCode::unreachable);
         return;
     }
+    if (asks_for_help(link)) [[unlikely]]
+        help(link);
     bool tell = false;
     for (auto turns = slots_per_turn; turns > 0 && !batch.full(); --turns) {
         const auto head = link.reader.head();
@@ -145,6 +147,7 @@ RAILMUX_IN_LINE void Rail::serve(Link& link, Batch& batch) noexcept {
     if (!link.restless) return;
     if (link.partial.source.left() > 0) push_partial(link);
     if (!link.fetched.empty()) end_fetched(link);
+    if (link.getting() && !link.hung_up) get_some(link);
     link.settle_restless();
     if (link.writer.broken()) {
         kill(link, "it wrote nonsense into the shared memory");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <utility>
 
 #include "base/bytes.hpp"
 #include "transports/posting.hpp"
@@ -27,6 +28,21 @@ void Source::copy(std::byte* to, std::size_t bytes) noexcept {
         segments_ = segments_.subspan(1);
         used_ = 0;
     }
+}
+
+std::span<std::byte> Source::front(std::size_t most) noexcept {
+    while (!segments_.empty() && used_ == segments_.front().size) {
+        segments_ = segments_.subspan(1);
+        used_ = 0;
+    }
+    if (segments_.empty()) return {};
+    const auto& segment = segments_.front();
+    return {segment.data + used_, std::min(most, segment.size - used_)};
+}
+
+void Source::skip(std::size_t bytes) noexcept {
+    left_ -= bytes;
+    used_ += bytes;
 }
 
 Source Source::in(std::span<Segment> kept) const noexcept {
@@ -90,20 +106,44 @@ bool Rail::write_one(Link& link, const Work& work) noexcept {
     if (link.undone == tx_depth || link.partial.source.left() > 0) return false;
     if (work.op == Op::send && work.segments.size() == 1 && work.segments[0].size <= body_bytes) [[likely]]
         return write_small(link, work, work.segments[0].size);
+    if (work.op == Op::get) return write_get(link, work);
     const Source source(work.segments);
     if (work.op == Op::send && source.left() <= body_bytes) return write_small(link, work, source.left());
-    const bool fetch = work.op == Op::put && source.left() >= least_fetch && fetch_pays(link, source.left());
+    const bool fetch = work.op == Op::put && is_fetched(link, source.left());
     return fetch ? write_fetches(link, work, source.left()) : write_pieces(link, work, source);
 }
 
-/// Whether so many bytes are to be fetched, and can be.
-bool Rail::fetch_pays(Link& link, std::size_t bytes) const noexcept {
-    const auto crossing = link.theirs->crossing.load(std::memory_order_relaxed);
-    if (crossing != link.judged_by && bulk_.judge) {
-        link.judged_by = crossing;
-        link.fetch_from = fetch_pays_from(*bulk_.judge, crossing * 1e-3);
-    }
-    return bytes >= link.fetch_from && link.theirs->can_fetch.load(std::memory_order_relaxed) == 1;
+bool Rail::may_fetch(const Link& link) const noexcept {
+    return traits_.get && link.theirs->can_fetch.load(std::memory_order_relaxed) == 1;
+}
+
+/// By what the other side has found, or else by what is usual.
+bool Rail::fetch_pays(Link& link, std::uint64_t bytes) const noexcept {
+    const auto told = bulk_.judge ? link.theirs->fetch_from.load(std::memory_order_relaxed) : 0;
+    constexpr auto never = ~std::uint32_t{0};
+    return told == 0 ? bytes >= bulk_.fetch_from : told != never && bytes >= told;
+}
+
+bool Rail::try_other_way(Link& link, std::uint64_t bytes) const noexcept {
+    return bulk_.judge && bytes >= least_timed &&
+           link.trying.other_way(link.theirs->fetch_from.load(std::memory_order_relaxed) != 0);
+}
+
+/// Whether a put of so many bytes is fetched by the other side.
+bool Rail::is_fetched(Link& link, std::uint64_t bytes) const noexcept {
+    if (bytes < least_fetch || !may_fetch(link)) return false;
+    if (bytes >= least_timed && std::exchange(link.try_ring, false)) return false;
+    return fetch_pays(link, bytes) != try_other_way(link, bytes);
+}
+
+/// The way that is tried for once is that of the put, if it is not offered.
+bool Rail::prefers_get(LinkId id, std::uint64_t bytes) noexcept {
+    Link* link = links_.find(id, LinkPhase::up);
+    if (link == nullptr || bytes < least_fetch || !may_fetch(*link)) return false;
+    const bool pays = fetch_pays(*link, bytes);
+    if (!try_other_way(*link, bytes)) return pays;
+    link->try_ring = pays;
+    return !pays;
 }
 
 bool Rail::write_small(Link& link, const Work& work, std::size_t bytes) noexcept {

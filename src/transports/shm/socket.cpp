@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cassert>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -40,7 +41,7 @@ Error trouble(ErrorCode code, std::string_view what) {
 /// Room for the descriptors of one message, as the kernel wants it.
 union Control {
     cmsghdr header;
-    std::array<char, CMSG_SPACE(2 * sizeof(int))> bytes;
+    std::array<char, CMSG_SPACE(most_descriptors * sizeof(int))> bytes;
 };
 
 }  // namespace
@@ -80,6 +81,7 @@ bool send_message(const base::FileDescriptor& socket, std::span<const std::byte>
     msghdr message{};
     message.msg_iov = &piece;
     message.msg_iovlen = 1;
+    assert(descriptors.size() <= most_descriptors);
     if (!descriptors.empty()) {
         message.msg_control = control.bytes.data();
         message.msg_controllen = CMSG_SPACE(descriptors.size_bytes());

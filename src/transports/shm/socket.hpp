@@ -34,11 +34,13 @@ struct OtherEnd {
 [[nodiscard]] bool send_message(const base::FileDescriptor& socket, std::span<const std::byte> bytes,
                                 std::span<const int> descriptors) noexcept;
 
+inline constexpr std::size_t most_descriptors = 3;  // of a message
+
 struct Message {
     enum class State : std::uint8_t { nothing, arrived, hung_up };
     State state = State::nothing;
-    std::span<const std::byte> bytes;                 // views `room`
-    std::array<base::FileDescriptor, 2> descriptors;  // those that came, in order
+    std::span<const std::byte> bytes;                                // views `room`
+    std::array<base::FileDescriptor, most_descriptors> descriptors;  // those that came, in order
 };
 /// Never blocks. What is longer than `room` has hung up: no message is.
 [[nodiscard]] Message receive_message(const base::FileDescriptor& socket, std::span<std::byte> room) noexcept;

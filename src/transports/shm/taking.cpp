@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "transports/shm/rail.hpp"
 #include "transports/shm/waking.hpp"
@@ -36,7 +37,7 @@ bool Rail::take_piece(Link& link, const Head& head, Batch& batch) noexcept {
         const auto lines = lines_of(head.size) * cache_line;
         if (staging_bytes - staged_ < lines) return false;
         auto* const to = staging_.get() + staged_;
-        copy_out(link, head.size, to);
+        std::memcpy(to, link.reader.data(head.size), head.size);
         batch.next(EventKind::received, link.id).data = {to, head.size};
         staged_ += lines;
         return true;
@@ -48,30 +49,13 @@ bool Rail::take_piece(Link& link, const Head& head, Batch& batch) noexcept {
         spare_frames_.pop_back();
     }
     if (head.size > max_frame - assembly.size) return broken(link);
-    copy_out(link, head.size, assembly.bytes.get() + assembly.size);
+    std::memcpy(assembly.bytes.get() + assembly.size, link.reader.data(head.size), head.size);
     assembly.size += head.size;
     if (!last) return true;
     batch.next(EventKind::received, link.id).data = {assembly.bytes.get(), assembly.size};
     lent_frames_.push_back(std::move(assembly.bytes));
     lent_ = true;
     return true;
-}
-
-/// Of a piece of a frame: they go to memory that is in a cache, so what makes a difference is the ring.
-void Rail::copy_out(Link& link, std::uint32_t bytes, std::byte* to) noexcept {
-    const auto* const from = link.reader.data(bytes);
-    if (bytes != most_piece || !link.crossing.due()) {
-        std::memcpy(to, from, bytes);
-        return;
-    }
-    to[0] = from[0];  // a page that was never used before is not what is to be timed
-    to[bytes - 1] = from[bytes - 1];
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    const auto begun = base::now_ns();
-    std::memcpy(to, from, bytes);
-    if (const auto crossing = link.crossing.add(base::now_ns() - begun, bytes)) {
-        link.ours->crossing.store(*crossing, std::memory_order_relaxed);
-    }
 }
 
 // --- Puts ------------------------------------------------------------------------------------------------------------
@@ -93,8 +77,35 @@ bool Rail::take_put(Link& link, const Head& head) noexcept {
     if (head.size > most_piece || put.left < head.size || link.fetch) return broken(link);
     const auto place = place_of(link, put);
     if (place && head.size > 0) std::memcpy(place->data(), link.reader.data(head.size), head.size);
+    if (bulk_.judge) time_piece(link, head, put.left);
     if ((head.flags & flag_last) != 0) placed(link, (head.flags & flag_notify) != 0, put.immediate);
     return true;
+}
+
+void Rail::time_piece(Link& link, const Head& head, std::uint64_t left) noexcept {
+    auto& timer = link.put_timer;
+    const bool last = (head.flags & flag_last) != 0;
+    const bool first = !std::exchange(timer.inside, !last);
+    if (first) {
+        timer.bytes = 0;
+        timer.begun = left >= least_timed ? base::now_ns() : 0;
+    } else if (timer.begun != 0) {
+        timer.bytes += head.size;
+        if (last && link.ways.ring.add(base::now_ns() - timer.begun, std::max<std::uint64_t>(timer.bytes, 1)))
+            tell_way(link);
+    }
+}
+
+/// That so much has been fetched since then, in one call.
+void Rail::time_fetch(Link& link, base::Nanoseconds begun, std::uint64_t bytes) noexcept {
+    const auto took = base::now_ns() - begun - static_cast<base::Nanoseconds>(bulk_.judge->fetch);
+    if (link.ways.fetch.add(took, bytes)) tell_way(link);
+}
+
+void Rail::tell_way(Link& link) noexcept {
+    const auto from = link.ways.fetch_from(bulk_.judge->fetch);
+    constexpr std::uint64_t most = ~std::uint32_t{0};
+    if (from) link.ours->fetch_from.store(static_cast<std::uint32_t>(std::min(*from, most)), std::memory_order_relaxed);
 }
 
 /// A turn's worth of it. False: there is more, or it is the link's end.
@@ -111,8 +122,10 @@ bool Rail::take_fetch(Link& link, const Head& head) noexcept {
     put.left -= under_way.done;
     if (const auto place = place_of(link, put)) {
         const auto bytes = std::min(under_way.head.bytes - under_way.done, fetch_step);
+        const auto begun = bulk_.judge && bytes >= least_timed ? base::now_ns() : 0;
         if (!fetch(link, place->first(static_cast<std::size_t>(bytes)), under_way.head.address + under_way.done))
             return false;
+        if (begun != 0) time_fetch(link, begun, bytes);
         under_way.done += bytes;
         if (under_way.done < under_way.head.bytes) return false;
     }
