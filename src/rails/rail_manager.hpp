@@ -440,8 +440,8 @@ private:
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
     std::array<transports::Segment, batch> segments_;  // of those that send a frame
-    std::vector<std::uint32_t> bulk_peers_;  // that the layer above has bulk for
-    std::uint32_t next_fed_ = 0;             // whose turn it is among those
+    std::vector<std::uint32_t> bulk_peers_;            // that the layer above has bulk for
+    std::uint32_t next_fed_ = 0;                       // whose turn it is among those
 };
 
 }  // namespace railmux::rails
