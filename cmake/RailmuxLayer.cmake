@@ -29,8 +29,9 @@ function(railmux_layer)
             $<TARGET_PROPERTY:railmux_${lower},INTERFACE_INCLUDE_DIRECTORIES>)
         add_dependencies(${target} railmux_${lower})
     endforeach()
-    if(RAILMUX_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND LAYER_NAME MATCHES "bootstrap|tcp")
-        target_compile_options(${target} PRIVATE -Wno-tsan)  # Boost.Asio has fences; nothing here hands data over by them
+    if(RAILMUX_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND LAYER_NAME MATCHES "bootstrap|tcp|shm")
+        # Boost.Asio has fences; nothing here hands data over by them. Those of shm are for what other processes see.
+        target_compile_options(${target} PRIVATE -Wno-tsan)
     endif()
     set_property(GLOBAL APPEND PROPERTY RAILMUX_LAYERS ${target})
     set_property(GLOBAL APPEND PROPERTY RAILMUX_LIBRARIES ${LAYER_LIBRARIES})

@@ -51,7 +51,7 @@ struct RailTraffic {
     /// ... and how often one that was there already, of memory registered by the application, made another needless.
     std::uint64_t registrations_reused = 0;
 
-    // Predictions against what happened, of a sample: every sixteenth frame, where it was the newest one that an
+    // Predictions against what happened, of a sample: every sixty-fourth frame, where it was the newest one that an
     // acknowledgement told of, because others may have arrived at any time before it.
     std::uint64_t timed_frames = 0;
     std::chrono::nanoseconds predicted{0};  ///< delivery of those frames, their sum

@@ -12,6 +12,13 @@ using rails::FrameHeader;
 using rails::FrameType;
 using transports::WorkStatus;
 
+/// Of what was being got when its context goes: whoever writes there is awaited when the rails go.
+BulkIn::~BulkIn() {
+    transfers_.for_each([&](Transfer& transfer) {
+        if (transfer.getting > 0 && transfer.bounce != nullptr) left_.push_back(std::move(transfer.bounce));
+    });
+}
+
 // --- Beginning -------------------------------------------------------------------------------------------------------
 
 /// A transfer of which nothing is open yet; nullptr without memory for it.

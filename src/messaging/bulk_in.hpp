@@ -43,8 +43,14 @@ public:
         std::uint64_t cookie = 0;  // the owner's
     };
 
-    BulkIn(rails::RailManager& rails, LastingRegions& lasting, Scheme scheme)
-        : rails_(rails), lasting_(lasting), scheme_(scheme) {}
+    /// Memory of transfers that rails may write to until they are closed: to be freed after them.
+    using Bounces = std::vector<std::unique_ptr<std::byte[]>>;
+
+    BulkIn(rails::RailManager& rails, LastingRegions& lasting, Scheme scheme, Bounces& left)
+        : rails_(rails), lasting_(lasting), scheme_(scheme), left_(left) {}
+    ~BulkIn();
+    BulkIn(const BulkIn&) = delete;
+    BulkIn& operator=(const BulkIn&) = delete;
 
     /// Opens the place to the peer. Nothing when no rail that leads to it can.
     [[nodiscard]] std::optional<Handle> open(const Place& place);
@@ -136,6 +142,7 @@ private:
     rails::RailManager& rails_;
     LastingRegions& lasting_;
     Scheme scheme_;
+    Bounces& left_;
     SlotTable<Transfer> transfers_;
     std::vector<rails::BulkTarget::Key> keys_;
     std::vector<std::uint32_t> reading_;  // transfers with something unread, oldest first

@@ -80,6 +80,8 @@ bool BulkOut::on_fin_ack(std::uint32_t peer, std::span<const std::byte> body) {
     if (!wants(*transfer, fin->wanted, fin->bytes)) return false;
     transfer->got += fin->bytes;
     for (const auto& open : transfer->offered) transfer->rails |= std::uint64_t{1} << open.rail;
+    // Of several nobody here knows which brought how much.
+    if (transfer->offered.size() == 1) rails_.note_got(peer, transfer->offered.front().rail, fin->bytes);
     end_if_over(*transfer);
     return true;
 }

@@ -99,7 +99,7 @@ Engine::Engine(const Config& config, Parts parts)
       rails_(manager_options(config, membership_, clock_), rail_set_, *policy_, *this, log_),
       lasting_(rails_),
       bulk_out_(rails_, lasting_),
-      bulk_in_(rails_, lasting_, scheme_of(config)),
+      bulk_in_(rails_, lasting_, scheme_of(config), bounces_),
       sender_(sender_options(config), operations_, rails_, bulk_out_, lasting_),
       receiver_(operations_, rails_, bulk_in_),
       origin_(origin_options(config), operations_, rails_, bulk_out_, bulk_in_),

@@ -283,6 +283,7 @@ private:
     base::Clock clock_;
 
     Membership membership_;
+    BulkIn::Bounces bounces_;
     rails::RailSet rail_set_;
     std::unique_ptr<sched::Policy> policy_;
     Operations operations_;

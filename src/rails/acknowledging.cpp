@@ -50,13 +50,17 @@ void RailManager::tell_time(Link& link, const Conversation& talk, std::uint32_t 
     if (!link.asks_too_much()) enqueue(link, ack_frame(talk, seq, now), now);
 }
 
-/// Of the links of a peer that has any, the one with least to send; a spare one only where all are.
+/// Of the links of a peer that has any, the one with least to send. One that is spare because processors move it does not
+/// count: where it gets on, so does the one that they use.
 Link& RailManager::least_busy(const Conversation& talk) noexcept {
     const auto before = [&](std::uint32_t a, std::uint32_t b) {
         const Link& one = links_.at(a);
         const Link& other = links_.at(b);
-        const bool spare = talk.candidates[one.place].spare;
-        if (spare != talk.candidates[other.place].spare) return !spare;
+        const auto left_out = [&](const Link& link) {
+            const auto& candidate = talk.candidates[link.place];
+            return candidate.spare && candidate.by_processors;
+        };
+        if (left_out(one) != left_out(other)) return left_out(other);
         return one.queued_bytes < other.queued_bytes;
     };
     return links_.at(*std::ranges::min_element(talk.links, before));

@@ -23,8 +23,18 @@ void RailManager::list_rails() {
     rounds_.clear();
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         if (!rails_[rail].polled || (rails_[rail].inward && !links_.any_of(rail))) continue;
-        rounds_.add(rail, traits(rail).by_processors ? spare_rest : 0);
+        rounds_.add(rail, may_stand_by(rail) ? spare_rest : 0);
     }
+}
+
+/// Whether processors move it, and whoever is reached over it is reached over another rail that they move, too.
+bool RailManager::may_stand_by(std::uint32_t rail) {
+    bool others = traits(rail).by_processors;
+    links_.for_each([&](const Link& link) {
+        if (!others || link.rail != rail || link.state != LinkState::live) return;
+        others = std::ranges::count(peers_[link.peer].talk->candidates, true, &sched::Candidate::by_processors) > 1;
+    });
+    return others;
 }
 
 /// Something is due, or may be.

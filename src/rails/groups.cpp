@@ -56,7 +56,7 @@ void RailManager::note_groups(std::uint32_t peer, std::span<const std::uint32_t>
     const auto by_processors = [&](std::size_t place) { return traits(rail_of(links[place])).by_processors; };
     std::size_t moved = links.size();  // the fastest of those
     for (std::size_t i = 0; i < links.size(); ++i) {
-        if (by_processors(i) && (moved == links.size() || alone_bps[i] > alone_bps[moved])) moved = i;
+        if (by_processors(i) && live(links[i]) && (moved == links.size() || alone_bps[i] > alone_bps[moved])) moved = i;
     }
     for (const auto& found : groups) {
         LinkGroup group{.bps = found.bps};
@@ -137,11 +137,14 @@ std::string RailManager::why_spare(const Link& link) const {
         if (own.by_processors && other.by_processors && !other.spare)
             return "moved by the same processors as " + traits(other.rail).name;
     }
-    for (const auto& group : talk.groups) {
-        if (own.by_processors || has(group, link.slot))
-            return "in one bottleneck with " + traits(group.members.front().rail).name;
-    }
-    return {};
+    const auto stands_for_it = [&](const LinkGroup& group) {
+        const auto spare = std::span(group.members).subspan(group.used);
+        return has(group, link.slot) ||
+               (own.by_processors && std::ranges::any_of(spare, &LinkGroup::Member::by_processors));
+    };
+    const auto group = std::ranges::find_if(talk.groups, stands_for_it);
+    return group == talk.groups.end() ? std::string()
+                                      : "in one bottleneck with " + traits(group->members.front().rail).name;
 }
 
 }  // namespace railmux::rails

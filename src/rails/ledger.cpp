@@ -237,8 +237,11 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
         const auto& candidate = peers_[link.peer].talk->candidates[link.place];
         policy_.left(candidate, pace.backlog(), now - header.held - 2 * candidate.cost.latency / sched::ticks_per_ns);
     }
-    // With other links it may be the answer that was late, or what another one held up: then timed() tells.
-    if (const auto& talk = *peers_[link.peer].talk; talk.links.size() > 1 && talk.only != link.place) return;
+    // With other links it may be the answer that was late, or what another one held up: then timed() tells. The only one that
+    // counts here need not be so for the peer.
+    if (const auto& talk = *peers_[link.peer].talk;
+        talk.links.size() > 1 && (talk.only != link.place || by.slot != link.slot))
+        return;
     const auto& train = pace.train();
     if (pace.backlog() > 0 || train.bytes < large_bytes) return;
     if ((header.flags & frame_flag::behind) != 0) return;                       // it is the peer that is late
@@ -327,8 +330,9 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
         talk.candidates[i].cost.latency += links_.at(talk.links[i]).lag.least(busy_.time());
     }
+    if (!policy_.predicts()) return;  // it takes no account of what is spare
     talk.processors.choose(talk.candidates);
-    talk.only = policy_.predicts() ? sched::only_choice(talk.candidates) : Conversation::none;
+    talk.only = sched::only_choice(talk.candidates);
 }
 
 }  // namespace railmux::rails

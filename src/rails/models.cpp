@@ -64,6 +64,7 @@ void RailManager::keep_model(const Link& link) {
     auto& ended = link.traffic->ended;
     std::erase_if(ended, [&](const Traffic::Ended& other) { return other.remote_rail == link.remote_rail; });
     ended.push_back({link.remote_rail, model_of(link)});
+    ended.back().model.spare.clear();  // it gets nothing because it is over
 }
 
 std::vector<LinkModel> RailManager::ended_models(std::uint32_t peer) const {

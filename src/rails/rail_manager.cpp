@@ -319,6 +319,7 @@ void RailManager::detach(Link& link) {
 }
 
 void RailManager::number_links(Conversation& talk) noexcept {
+    watched_of_ = 0;
     talk.followed = {};
     talk.lead = {};
     talk.contest = {};

@@ -119,6 +119,10 @@ public:
     void note_bulk(std::uint32_t peer, std::uint64_t token, std::uint64_t bytes, base::Nanoseconds now) noexcept {
         if (tracer_ != nullptr) tracer_->offered(peer, token, bytes, now);
     }
+    /// The peer has got so much of what was offered to it over that rail.
+    void note_got(std::uint32_t peer, std::uint32_t rail, std::uint64_t bytes) noexcept {
+        peers_[peer].traffic[rail].sent_bytes += bytes;
+    }
     /// The layer above has bulk to get from this peer: links call next_get as they have room.
     void offer_gets(std::uint32_t peer, base::Nanoseconds now);
     [[nodiscard]] const transports::RailTraits& traits(std::uint32_t rail) const noexcept {
@@ -256,6 +260,7 @@ private:
     [[nodiscard]] bool hand_up_own(std::uint32_t peer, Known& known, const FrameHeader& header,
                                    std::span<const std::byte> body, base::Nanoseconds now);
     void list_rails();
+    [[nodiscard]] bool may_stand_by(std::uint32_t rail);
     void keep_time(base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
@@ -405,7 +410,8 @@ private:
 
     // The rails that something may come of, as far as was known ...
     Rounds rounds_;
-    std::uint64_t watched_of_ = 0;  // ... when there had been so many changes to the links; 0: other rails are up now
+    std::uint64_t watched_of_ =
+        0;  // ... when there had been so many changes to the links; 0: other rails or links are up now
     std::optional<NodeTable> node_table_;  // outlives what is noted in it
     Ledger ledger_;
     BulkPlan plan_;

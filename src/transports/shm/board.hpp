@@ -37,11 +37,7 @@ struct Board {
         region.secret.store(key.secret, std::memory_order_release);
     }
     /// Who still reads it sees that before it sees what its owner writes there next.
-    void hide(const RegionKey& key) noexcept {
-        if (key.id >= size || regions[key.id].secret.load(std::memory_order_relaxed) != key.secret) return;
-        regions[key.id].secret.store(0, std::memory_order_relaxed);
-        std::atomic_thread_fence(std::memory_order_seq_cst);
-    }
+    void hide(const RegionKey& key) noexcept;
     [[nodiscard]] bool shows(const RegionKey& key) const noexcept {
         return key.id < size && key.secret != 0 && regions[key.id].secret.load(std::memory_order_acquire) == key.secret;
     }

@@ -153,7 +153,7 @@ struct Link {
     Ways ways;                    // of what comes in; the other side is told
     PutTimer put_timer;           // of what comes out of the ring
     Trying trying;                // of what goes out
-    bool try_ring = false;        // with the next large put, as it was not offered for that
+    bool by_ring = false;         // with the next large put, as it was not offered for that
 
     // What poll has to see to, beside slots that come in.
     bool restless = false;  // any of these:

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/bytes.hpp"
 
@@ -58,8 +59,10 @@ bool OtherProcess::read(std::uint64_t address, std::span<std::byte> to) noexcept
 
 bool OtherProcess::write(std::uint64_t address, std::span<const std::byte> from) noexcept {
     if (!process_.valid() || !lately_alive()) return false;
+    bool begun = false;
     return all_of(const_cast<std::byte*>(from.data()), address, from.size(),  // only read
-                  [this](const iovec& local, const iovec& remote) {
+                  [&](const iovec& local, const iovec& remote) -> ssize_t {
+                      if (std::exchange(begun, true) && !alive()) return 0;
                       return ::process_vm_writev(number_, &local, 1, &remote, 1, 0);
                   });
 }

@@ -1,10 +1,12 @@
 #include "transports/shm/rail.hpp"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <system_error>
 #include <thread>
@@ -52,14 +54,19 @@ Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
 }
 
 /// Others may be reading our memory, which is about to go: what they have read they will not use (take_fetch, read_shown). Who
-/// writes to it is awaited.
+/// writes to it is awaited; who has closed the link does no longer.
 Rail::~Rail() {
+    const auto over = [](const Link& link) {
+        pollfd socket{.fd = link.socket.get(), .events = POLLRDHUP, .revents = 0};
+        return ::poll(&socket, 1, 0) == 1;
+    };
     for (auto* link : active_) {
         link->ours->closed.store(1, std::memory_order_seq_cst);
         if (link->getting()) static_cast<void>(take_back(*link));
-        while (still_written(*link)) std::this_thread::yield();
+        while (still_written(*link) && !over(*link)) std::this_thread::yield();
     }
     std::ranges::for_each(board().regions, [](Shown& region) { region.secret.store(0, std::memory_order_relaxed); });
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // as in Board::hide
 }
 
 void Rail::watch(int descriptor, std::uint64_t tag) noexcept {

@@ -132,18 +132,17 @@ bool Rail::try_other_way(Link& link, std::uint64_t bytes) const noexcept {
 /// Whether a put of so many bytes is fetched by the other side.
 bool Rail::is_fetched(Link& link, std::uint64_t bytes) const noexcept {
     if (bytes < least_fetch || !may_fetch(link)) return false;
-    if (bytes >= least_timed && std::exchange(link.try_ring, false)) return false;
+    if (bytes >= least_timed && std::exchange(link.by_ring, false)) return false;
     return fetch_pays(link, bytes) != try_other_way(link, bytes);
 }
 
-/// The way that is tried for once is that of the put, if it is not offered.
+/// A message has one way: what is not offered is put by way of the ring, without being judged, and counted, a second time.
 bool Rail::prefers_get(LinkId id, std::uint64_t bytes) noexcept {
     Link* link = links_.find(id, LinkPhase::up);
     if (link == nullptr || bytes < least_fetch || !may_fetch(*link)) return false;
-    const bool pays = fetch_pays(*link, bytes);
-    if (!try_other_way(*link, bytes)) return pays;
-    link->try_ring = pays;
-    return !pays;
+    const bool get = fetch_pays(*link, bytes) != try_other_way(*link, bytes);
+    link->by_ring = bytes >= least_timed && !get;
+    return get;
 }
 
 bool Rail::write_small(Link& link, const Work& work, std::size_t bytes) noexcept {

@@ -22,7 +22,7 @@ bool Rail::something_came() noexcept {
     for (auto* link : active_) {
         if (link->hung_up || link->reader.ready(std::memory_order_seq_cst)) return true;
         if (link->phase == LinkPhase::ending && !still_used(*link)) return true;
-        if (link->getting() && !still_written(*link)) return true;
+        if (link->phase == LinkPhase::up && link->getting() && !still_written(*link)) return true;
         if (!link->waits_for_room()) continue;
         const auto before = link->writer.taken();
         if (!link->writer.look() || link->writer.taken() != before) return true;
