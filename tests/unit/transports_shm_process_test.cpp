@@ -263,11 +263,12 @@ struct Getter {
         if (there.secret == 0 || party.down) return;
         const auto in = std::span(room).subspan(64, got_bytes);
         if (party.done > before && party.lost == lost && awaited) {
-            const bool whole = std::ranges::all_of(in, [&](auto byte) { return byte == expected; });
+            const bool same = std::memcmp(in.data(), in.data() + 1, in.size() - 1) == 0;
+            const bool whole = in.front() == expected && same;
             ++(whole ? right : wrong);
         }
         if (party.done < party.posted) return;
-        std::ranges::fill(in, std::byte{0});
+        std::memset(in.data(), 0, in.size());  // and no loop over bytes: sanitizers look at each
         awaited = party.post({.op = Op::get, .remote = there}, in);
     }
     bool awaited = false;  // a get, not the frame at the beginning
@@ -334,4 +335,26 @@ TEST_CASE("a process that is killed while both copy what each gets ends its link
         right += getter.right;
     }
     CHECK(right > 0);
+}
+
+TEST_CASE("a message has one way: what is not offered to gets is put out of the ring", "[shm][process]") {
+    const shm::Bulk judging{.judge = shm::Costs{.copy_per_byte = 0.05, .fetch = 1000, .can_fetch = true}};
+    Party from(judging), to(judging);
+    from.link = from.rail.connect(to.rail.address(), {});
+    for (int i = 0; i < 100'000 && !(from.up && to.up); ++i) from.poll(), to.poll();
+    REQUIRE((from.up && to.up));
+    std::vector<std::byte> source(64 * 1024), place(source.size());
+    const auto region = to.rail.add_region(place, Access::remote_write).take();
+    std::size_t offered = 0;
+    for (std::uint64_t message = 0; message < 20; ++message) {  // while nothing is known every second one is tried
+        if (from.rail.prefers_get(from.link, source.size())) {
+            ++offered;
+            continue;
+        }
+        source.assign(source.size(), static_cast<std::byte>(message));
+        REQUIRE(from.post({.op = Op::put, .remote = region.key}, source));
+        while (from.done < from.posted || place.back() != source.back()) from.poll(), to.poll();
+    }
+    CHECK(offered == 10);
+    to.rail.drop_region(region);
 }
