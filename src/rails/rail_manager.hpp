@@ -410,8 +410,7 @@ private:
 
     // The rails that something may come of, as far as was known ...
     Rounds rounds_;
-    std::uint64_t watched_of_ =
-        0;  // ... when there had been so many changes to the links; 0: other rails or links are up now
+    std::uint64_t watched_of_ = 0;         // ... when links had changed so often; 0: other rails or links are up now
     std::optional<NodeTable> node_table_;  // outlives what is noted in it
     Ledger ledger_;
     BulkPlan plan_;
