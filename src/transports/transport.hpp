@@ -22,9 +22,9 @@
 //     disconnect may or may not arrive.
 //  7. Nothing throws out of a Rail's hot calls (post, poll); set-up calls (open) may throw Error.
 //  8. No retries beyond the fabric's own, and no timers: time limits are the caller's business.
-//  9. drop_region returns only when no byte will be written to or read from the region any more, whatever is still in
-//     flight (no work outstanding names it in a Segment); a put to an unknown key, out of bounds or without the right is
-//     discarded, counted, and harms nothing else.
+//  9. drop_region returns only when no byte will be written to the region any more, and none be read from it that a get hands
+//     out as `ok`, whatever is still in flight (no work outstanding names it in a Segment); a put to an unknown key, out of
+//     bounds or without the right is discarded, counted, and harms nothing else.
 //     Fabrics that check puts by themselves may know no other answer than to end the connection (RDMA does): with
 //     `info().bad_put_ends_link` such a put or get completes as `access_denied` or `link_lost`, and its link, no other, goes
 // down.
