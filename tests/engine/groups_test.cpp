@@ -303,6 +303,7 @@ TEST_CASE("groups: a link dies that processors move, at each step, and the spare
         const auto whole = start("");
         exchange(*whole);
         steps = whole->rails_a->rails.at("eth0")->steps();
+        CHECK(whole->sent()[1] == 0);
     }
     REQUIRE(steps > 20);
     bool took_over = false;
