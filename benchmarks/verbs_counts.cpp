@@ -2,22 +2,26 @@
 // ports of one host that reach each other; `verbs` runs it in the machine of scripts/vm.
 //
 //   verbs_counts small PORT PORT [ROUND-TRIPS]           8-byte messages: work requests, allocations; under callgrind the
-//                                                        instructions from the call to the device and back, while time
-//                                                        goes by as if a message took 2 us
+//                                                        instructions from the call to the device, and from its completion
+//                                                        to the bytes' place and to the end of the receive, while time goes
+//                                                        by as if a message took 2 us
 //   verbs_counts schemes PORT PORT BYTES [ROUNDS]        large messages, written or read, in variants: what is posted, times
 #include <fmt/format.h>
 #include <rdma/rdma_cma.h>
+#include <sys/mman.h>
 #include <valgrind/callgrind.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -71,12 +75,45 @@ struct Pair {
 constexpr std::size_t small_bytes = 8;
 
 /// What is counted of a message: nothing, or the instructions from the call to the first request that goes to the device, or
-/// those from the completion that brings it to the receive being over.
-enum class Metered { nothing, send, isend, receive };
+/// those from the completion that brings it to its bytes being written to their place, which are the matched receive's, or to
+/// the receive being over.
+enum class Metered { nothing, send, isend, match, receive };
+
+/// A place for a message's bytes: when they come, what was counted by then is dumped as "match". Callgrind does not let the
+/// handler of a signal stop the count.
+class Watched {
+public:
+    Watched() {
+        struct sigaction action {};
+        action.sa_handler = [](int) {
+            CALLGRIND_DUMP_STATS_AT("match");
+            open();
+        };
+        if (::mprotect(page.data(), page.size(), PROT_READ) != 0 || ::sigaction(SIGSEGV, &action, &before_) != 0) {
+            std::abort();
+        }
+    }
+    ~Watched() {
+        open();
+        ::sigaction(SIGSEGV, &before_, nullptr);
+        CALLGRIND_DUMP_STATS_AT("rest");
+    }
+    Watched(const Watched&) = delete;
+    Watched& operator=(const Watched&) = delete;
+    [[nodiscard]] static std::span<std::byte> place() { return std::span(page).first(small_bytes); }
+
+private:
+    static void open() { ::mprotect(page.data(), page.size(), PROT_READ | PROT_WRITE); }
+
+    alignas(4096) static inline std::array<std::byte, 4096> page{};
+    struct sigaction before_ {};
+};
 
 void one_way(Context& from, Peer to, Context& at, Peer source, Metered metered) {
     std::array<std::byte, small_bytes> out{}, in{};
-    auto receive = at.irecv(source, 1, in);
+    std::optional<Watched> watched;
+    if (metered == Metered::match) watched.emplace();
+    auto receive = at.irecv(source, 1, watched ? Watched::place() : in);
     Request sending;
     if (metered == Metered::send) {
         device::meter_until_post(true);
@@ -89,7 +126,7 @@ void one_way(Context& from, Peer to, Context& at, Peer source, Metered metered) 
     std::optional<Status> status;
     while (!status) {
         from.progress();
-        device::meter_from_completion(metered == Metered::receive);
+        device::meter_from_completion(metered == Metered::receive || metered == Metered::match);
         status = at.test(receive);
         device::stop_metering();
     }
@@ -137,6 +174,7 @@ void small(Pair& pair, std::size_t count) {
         round_trips(pair, count, metered);
         CALLGRIND_DUMP_STATS_AT(metered == Metered::send ? "send" : metered == Metered::isend ? "isend" : "receive");
     }
+    round_trips(pair, count, Metered::match);
 }
 
 // --- Large messages --------------------------------------------------------------------------------------------------

@@ -8,6 +8,17 @@
 
 namespace railmux::rails {
 
+void RailManager::list_ack(std::uint32_t peer, Conversation& talk) {
+    if (!std::exchange(talk.ack_listed, true)) ack_list_.push_back(peer);
+    schedule(talk.ack_due);
+}
+
+/// At the next look.
+void RailManager::hurry_ack(std::uint32_t peer, Conversation& talk) {
+    talk.ack_due = 0;
+    list_ack(peer, talk);
+}
+
 void RailManager::run_acks(base::Nanoseconds now) {
     std::erase_if(ack_list_, [&](std::uint32_t peer) {
         auto* talk = peers_[peer].talk.get();
@@ -19,6 +30,7 @@ void RailManager::run_acks(base::Nanoseconds now) {
         }
         if (owing) send_ack(*talk, now);
         talk->ack_listed = false;
+        talk->ack_due = never;
         return true;
     });
 }
@@ -83,11 +95,16 @@ Link& RailManager::link_for_ack(Conversation& talk, base::Nanoseconds now) noexc
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
     if (talk.links.empty()) return;  // it stays owed until there is a link again
     enqueue(link_for_ack(talk, now), ack_frame(talk), now);
-    talk.owed = 0;
-    talk.reported_here = talk.consumed_here;
+    talk.told();
 }
 
 // --- Hearing ---------------------------------------------------------------------------------------------------------
+
+/// Something waits for what acknowledgements release, or it is much. Traces show each by itself.
+void RailManager::want_heard(const Conversation& talk) noexcept {
+    if (talk.heavy_outstanding() || tracer_ != nullptr) due_ = 0;
+    heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || !bulk_peers_.empty();
+}
 
 bool RailManager::take_heard() {
     heard_awaited_ = false;
@@ -97,13 +114,12 @@ bool RailManager::take_heard() {
     base::Nanoseconds unseen = 0;
     for (const auto slot : taking_) {
         Link& link = links_.at(slot);
-        const auto heard = std::exchange(link.heard, {});
+        auto heard = std::exchange(link.heard, {});
         if (!heard.listed || link.state != LinkState::live) continue;  // it was that of a link before
         at = heard.at;
-        unseen = heard.unseen;
-        const FrameHeader header{
-            .type = FrameType::eager, .flags = heard.flags, .held = heard.held, .ack = heard.ack, .aux = heard.with};
-        if (!take_acks(link, header, {}, heard.credit, heard.at)) {
+        unseen = heard.at - heard.quiet;
+        if (heard.header.type < FrameType::eager) heard.header.aux = 0;  // it is no payload
+        if (!take_acks(link, heard.header, {}, heard.credit, heard.at)) {
             break_off(link, "it acknowledged what was never sent", heard.at);
         }
     }
@@ -157,6 +173,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (!talk.waiting.empty()) enter_waiting(peer, talk, now);
     if (!bulk_peers_.empty()) feed_all(now);
     talk.hungry = false;
+    talk.acks_wanted = talk.heavy_outstanding() || !talk.waiting.empty() || tracer_ != nullptr;
     upper_.on_sendable(peer);
     return true;
 }

@@ -96,21 +96,26 @@ struct FrameHeader {
     std::uint32_t aux = 0;
 };
 
-/// The header at the front of `bytes`, or nothing when it is short or malformed. Only shape is checked here; numbers are
-/// checked against the session's state.
-[[nodiscard]] inline std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexcept {
-    if (bytes.size() < FrameHeader::size) return std::nullopt;
-    const auto* at = bytes.data();
+/// What stands in FrameHeader::size bytes, whatever it is.
+[[nodiscard]] inline FrameHeader read_header(const std::byte* at) noexcept {
     FrameHeader header;
     header.type = static_cast<FrameType>(at[0]);
     header.flags = static_cast<std::uint8_t>(at[1]);
-    if (!is_frame_type(header.type) || (header.flags & ~frame_flag::all) != 0) return std::nullopt;
     header.held = static_cast<base::Nanoseconds>(base::load<std::uint16_t>(at + 2) * held_unit);
     header.seq = base::load<std::uint32_t>(at + 4);
     header.ack = base::load<std::uint32_t>(at + 8);
     header.consumed = base::load<std::uint32_t>(at + 12);
     header.order = base::load<std::uint32_t>(at + 16);
     header.aux = base::load<std::uint32_t>(at + 20);
+    return header;
+}
+
+/// The header at the front of `bytes`, or nothing when it is short or malformed. Only shape is checked here; numbers are
+/// checked against the session's state.
+[[nodiscard]] inline std::optional<FrameHeader> parse_header(std::span<const std::byte> bytes) noexcept {
+    if (bytes.size() < FrameHeader::size) return std::nullopt;
+    const auto header = read_header(bytes.data());
+    if (!is_frame_type(header.type) || (header.flags & ~frame_flag::all) != 0) return std::nullopt;
     return header;
 }
 

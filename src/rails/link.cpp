@@ -21,10 +21,10 @@ Link& LinkTable::add(std::uint32_t rail, transports::LinkId id) {
     ++count_[rail];
     ++changes_;
     auto& index = by_rail_[rail];
-    if (id.index >= index.size()) index.resize(id.index + 1, no_link);
-    index[id.index] = slot;
+    if (id.index >= index.size()) index.resize(id.index + 1);
 
     Link& link = links_[slot];
+    index[id.index] = &link;
     link = Link{};
     link.slot = slot;
     link.rail = rail;
@@ -35,7 +35,7 @@ Link& LinkTable::add(std::uint32_t rail, transports::LinkId id) {
 void LinkTable::remove(Link& link) {
     assert(link.outbox.empty());
     auto& place = by_rail_[link.rail][link.id.index];
-    if (place == link.slot) place = no_link;
+    if (place == &link) place = nullptr;
     link.state = LinkState::free;
     --count_[link.rail];
     ++changes_;

@@ -24,8 +24,9 @@
 
 namespace railmux::rails {
 
-struct Assessed;  // assessor.hpp
-struct Traffic;   // peer.hpp
+struct Assessed;      // assessor.hpp
+struct Conversation;  // peer.hpp
+struct Traffic;       // peer.hpp
 class ProbePuts;
 
 inline constexpr std::uint32_t no_peer = ~std::uint32_t{0};
@@ -48,6 +49,7 @@ struct Link {
     transports::LinkId id;
     transports::Rail* over_rail = nullptr;  // of a live link: its rail,
     Traffic* traffic = nullptr;             // and what that carries to and from its peer
+    Conversation* lane = nullptr;  // of its peer: where plain frames are taken the short way (RailManager::take_next)
     std::uint32_t slot = 0;
     std::uint32_t place = 0;       // among the live links of its peer
     std::uint32_t rail = 0;        // local
@@ -84,14 +86,11 @@ struct Link {
 
     /// The newest acknowledgement that came with a frame and is not taken yet.
     struct Heard {
-        std::uint32_t ack = 0;
-        std::uint32_t with = 0;  // bytes of payload that the frame had
-        std::uint8_t flags = 0;
-        base::Nanoseconds held = 0;
-        base::Nanoseconds at = 0;
-        base::Nanoseconds unseen = 0;  // it may have been there for so long
-        bool credit = false;           // it, or one before, brought some
-        bool listed = false;           // there is one
+        FrameHeader header;           // the frame's
+        base::Nanoseconds at = 0;     // when it was found,
+        base::Nanoseconds quiet = 0;  // and when it was not there yet
+        bool credit = false;          // it, or one before, brought some
+        bool listed = false;          // there is one
     };
     Heard heard;
 
@@ -143,8 +142,9 @@ public:
 
     [[nodiscard]] RAILMUX_IN_LINE Link* find(std::uint32_t rail, transports::LinkId id) noexcept {
         const auto& index = by_rail_[rail];
-        if (id.index < index.size() && index[id.index] != no_link) [[likely]] {
-            if (Link& link = links_[index[id.index]]; link.id == id) return &link;
+        if (id.index < index.size()) [[likely]] {
+            if (Link* link = index[id.index]; link != nullptr && link->id == id) [[likely]]
+                return link;
         }
         return find_old(rail, id);
     }
@@ -166,8 +166,8 @@ private:
 
     base::StableVector<Link> links_;
     std::vector<std::uint32_t> free_;
-    std::vector<std::vector<std::uint32_t>> by_rail_;  // LinkId::index -> slot
-    std::vector<std::uint32_t> count_;                 // by rail
+    std::vector<std::vector<Link*>> by_rail_;  // by LinkId::index; nullptr: none
+    std::vector<std::uint32_t> count_;         // by rail
     std::uint64_t changes_ = 1;
 };
 

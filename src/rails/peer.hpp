@@ -77,6 +77,11 @@ struct Conversation {
         return !links.empty() && waiting.empty() && session.open_for_messages();
     }
 
+    /// Whether the frame `heavy` tells of is not acknowledged yet.
+    [[nodiscard]] bool heavy_outstanding() const noexcept {
+        return heavy - session.acknowledged() - 1 < Session::window;
+    }
+
     Session session;
     FrameQueue waiting;                        // frames for which the session's window has no room yet
     std::vector<std::uint32_t> links;          // live ones, fastest first
@@ -113,10 +118,12 @@ struct Conversation {
 
     std::uint32_t heavy = 0;  // one beyond the number of the last frame whose acknowledgement should not be put off
     bool hungry = false;      // operations wait for room: for acknowledgements, or for credit
+    // Acknowledgements should not be put off: of a heavy frame, or because something waits for them.
+    bool acks_wanted = false;
 
     // Acknowledging: `owed` frames have arrived since the last acknowledgement went out; one must go by `ack_due`.
     std::uint32_t owed = 0;
-    base::Nanoseconds ack_due = 0;
+    base::Nanoseconds ack_due = base::never;  // nothing is owed
     bool ack_listed = false;
     void told() noexcept {  // that has just gone out
         owed = 0;

@@ -90,6 +90,7 @@ std::uint32_t RailManager::learn(const ProcessAddress& address, Source source) {
 
 Conversation& RailManager::begin_talk(Known& known) {
     known.talk = std::make_unique<Conversation>(pool_);
+    known.talk->acks_wanted = tracer_ != nullptr;
     if (known.traffic == nullptr) known.traffic = std::make_unique<Traffic[]>(rails_.capacity());
     return *known.talk;
 }
@@ -201,6 +202,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
         Link& link = links_.at(slot);
         rails_[link.rail].rail->disconnect(link.id);
         link.state = LinkState::closing;
+        link.lane = nullptr;
         assessor_.link_down(link);
         flooder_.link_down(link);
     }
@@ -256,6 +258,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     link.chains = traits.chains;
     link.over_rail = rails_[link.rail].rail.get();
     link.traffic = &peers_[peer].traffic[link.rail];
+    if (!link.checksum && !said_goodbye_ && !peers_[peer].left) link.lane = &talk;
     std::erase_if(link.traffic->ended, [&](const auto& ended) { return ended.remote_rail == link.remote_rail; });
     if (talk.links.empty()) recovery_.connected(peer, now);
     std::size_t place = 0;
@@ -281,7 +284,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     mark_dirty(link);  // the proof, if it was ours to give
     reroute(peer, no_link, now);
     // Perhaps nobody has anything to say, and what was taken while there was no link is still to be told.
-    if (talk.owed > 0 || talk.consumed_here != talk.reported_here) owe_ack(peer, talk, now);
+    if (talk.owed > 0 || talk.consumed_here != talk.reported_here) hurry_ack(peer, talk);
     feed_bulk(link, now);
     feed_gets(link, now);
     if (!incomplete_.empty()) schedule(now);
@@ -309,6 +312,7 @@ void RailManager::detach(Link& link) {
     const auto place = std::find(talk.links.begin(), talk.links.end(), link.slot);
     if (place == talk.links.end()) return;
     const auto at = place - talk.links.begin();
+    link.lane = nullptr;
     plan_.drop(talk);
     talk.claims.erase(talk.claims.begin() + at);
     talk.costs.erase(talk.costs.begin() + at);

@@ -82,7 +82,10 @@ public:
 
     /// Operations wait until more can be sent to the peer: on_sendable follows as soon as that may be so.
     void await(std::uint32_t peer) noexcept {
-        if (auto* talk = peers_[peer].talk.get(); talk != nullptr) talk->hungry = true;
+        if (auto* talk = peers_[peer].talk.get(); talk != nullptr) {
+            talk->hungry = talk->acks_wanted = true;
+            due_ = 0;  // perhaps what has been heard already will do
+        }
     }
     /// Brings up links to the peer if there are none; on_sendable or on_peer_gone follows.
     void want(std::uint32_t peer, base::Nanoseconds now);
@@ -146,7 +149,7 @@ public:
         auto* talk = peers_[peer].talk.get();
         if (talk == nullptr) return;  // its session is over
         talk->consumed_here += units;
-        owe_ack(peer, *talk, now + options_.ack_delay);
+        owe_ack(peer, *talk, now);
     }
 
     /// What would be done with `bytes` to the peer, which is connected: a frame of that length, or a payload to be divided.
@@ -242,6 +245,11 @@ private:
     template <typename Above>
     void on_received(Above& above, Link& link, const transports::Event& event, base::Nanoseconds now);
     template <typename Above>
+    [[nodiscard]] bool take_next(Above& above, Link& link, std::span<const std::byte> bytes, base::Nanoseconds now);
+    template <typename Above>
+    void take_other(Above& above, Link& link, std::span<const std::byte> bytes, base::Nanoseconds now);
+    static void note_arrival(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) noexcept;
+    template <typename Above>
     [[nodiscard]] bool take_in(Above& above, Link& link, Known& known, const FrameHeader& header,
                                std::span<const std::byte> body, base::Nanoseconds now);
     template <typename Above>
@@ -263,6 +271,7 @@ private:
     [[nodiscard]] bool may_stand_by(std::uint32_t rail);
     void keep_time(base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
+    void want_heard(const Conversation& talk) noexcept;
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
 
@@ -326,13 +335,19 @@ private:
     void tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                 base::Nanoseconds now);
-    RAILMUX_IN_LINE void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds due) {
-        if (talk.owed >= frames_per_ack || talk.consumed_here - talk.reported_here >= options_.credit_report) due = 0;
-        if (talk.ack_listed && talk.ack_due <= due) return;
-        if (!std::exchange(talk.ack_listed, true)) ack_list_.push_back(peer);
-        talk.ack_due = due;
-        schedule(due);
+    /// Something is to be acknowledged: together with what goes there anyway, or by itself when that does not come in time.
+    RAILMUX_IN_LINE void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
+        if (talk.ack_due == never) {
+            talk.ack_due = now + options_.ack_delay;
+            if (!talk.ack_listed) [[unlikely]]  // else it is looked at early enough
+                list_ack(peer, talk);
+        }
+        if (talk.owed >= frames_per_ack || talk.consumed_here - talk.reported_here >= options_.credit_report)
+            [[unlikely]]
+            hurry_ack(peer, talk);
     }
+    void list_ack(std::uint32_t peer, Conversation& talk);
+    void hurry_ack(std::uint32_t peer, Conversation& talk);
     void run_acks(base::Nanoseconds now);
     void schedule(base::Nanoseconds when) noexcept { next_deadline_ = std::min(next_deadline_, when); }
 

@@ -57,6 +57,7 @@ bool RailManager::hand_up_own(std::uint32_t peer, Known& known, const FrameHeade
                               std::span<const std::byte> body, base::Nanoseconds now) {
     if (header.type == FrameType::bye) {
         known.left = true;
+        for (const auto slot : known.talk->links) links_.at(slot).lane = nullptr;
         recovery_.forget(peer);
         assessor_.stop(peer);  // what it has not read when it closes would be answered by a reset
         flooder_.stop(peer);

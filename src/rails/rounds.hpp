@@ -55,7 +55,8 @@ public:
     template <typename Look>
     RAILMUX_IN_LINE bool go(bool all, base::Nanoseconds now, Look look) {
         const bool asked = all;
-        all = all || partial_ >= most_partial || now - looks_.looked >= longest_rest || places_.size() == 1;
+        const bool one = places_.size() == 1;
+        all = one || all || partial_ >= most_partial || now - looks_.looked >= longest_rest;
         partial_ = all ? 0 : partial_ + 1;
         for (auto left = places_.size(); left > 0; --left) {
             if (next_ == 0) {
@@ -65,11 +66,7 @@ public:
             const auto at = next_;
             auto& place = places_[at];
             next_ = next_ + 1 < places_.size() ? next_ + 1 : 0;
-            const bool rests = place.rest > 0 && used_ != none && used_ != at;
-            const bool late = !rests || asked || now - place.looked >= place.rest;
-            const bool due = place.vain < vain_looks || (all && late);
-            left_out_ = left_out_ || (!due && !rests);
-            if (due) place.looked = now;
+            const bool due = one || is_due(at, all, asked, now);
             const bool found = due && look(place.rail);
             place.vain = found ? 0 : place.vain + 1;
             if (found && place.rest > 0) used_ = at;
@@ -96,6 +93,17 @@ private:
         base::Nanoseconds rest = 0;
         base::Nanoseconds looked = 0;  // when it was
     };
+    /// Whether it is looked at this time.
+    [[nodiscard]] RAILMUX_IN_LINE bool is_due(std::size_t at, bool all, bool asked, base::Nanoseconds now) noexcept {
+        auto& place = places_[at];
+        const bool rests = place.rest > 0 && used_ != none && used_ != at;
+        const bool late = !rests || asked || now - place.looked >= place.rest;
+        const bool due = place.vain < vain_looks || (all && late);
+        left_out_ = left_out_ || (!due && !rests);
+        if (due) place.looked = now;
+        return due;
+    }
+
     std::vector<Place> places_;
     std::size_t used_ = none;  // of those with a rest, the one that brought something last
     std::size_t next_ = 0;

@@ -31,6 +31,7 @@ void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) 
         enter(peer, talk, frame, now);
     } else {
         talk.waiting.push(frame);
+        talk.acks_wanted = true;
     }
 }
 
@@ -59,7 +60,9 @@ void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame*
 /// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of small ones, and they hold little.
 void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now) {
     talk.session.enter(frame, stamp_of(talk, now));
-    if (frame.token != 0 || frame.wire_bytes() > small_bytes) talk.heavy = frame.seq + 1;
+    if (frame.token == 0 && frame.wire_bytes() <= small_bytes) return;
+    talk.heavy = frame.seq + 1;
+    talk.acks_wanted = true;
 }
 
 /// To a link that is no choice.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <bit>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -38,6 +39,11 @@ public:
     T take_lowest() noexcept {
         auto& slot = slots_[base_++ & mask_];
         return std::exchange(slot, T{});
+    }
+    /// Moves the window on by one, whose lowest slot is empty.
+    void skip() noexcept {
+        assert(slots_[base_ & mask_] == T{});
+        ++base_;
     }
     /// Empties the lowest slot and moves the window on by one.
     void pop() noexcept {

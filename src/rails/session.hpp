@@ -81,9 +81,22 @@ public:
     /// The same, of one that is the next and the highest, as most are: else false, and arrived() is to be called.
     [[nodiscard]] bool arrived_next(std::uint32_t seq) noexcept {
         if (seq != highest_ || seq != received_.base()) return false;
-        received_.pop();
+        received_.skip();
         ++highest_;
         return true;
+    }
+
+    /// Whether a frame asks for nothing and is the next by both counts, while none is missing: then it is handed up at once,
+    /// after took_next(). As most frames of messages are.
+    [[nodiscard]] bool is_next(const FrameHeader& header) const noexcept {
+        return (header.flags & ~frame_flag::behind) == frame_flag::ordered && header.seq == highest_ &&
+               header.order == expected_order_ && highest_ == received_.base() && held_count_ == 0;
+    }
+    void took_next() noexcept {
+        received_.skip();
+        ++highest_;
+        held_.skip();
+        ++expected_order_;
     }
 
     /// Hands an ordered frame up in its turn: calls `up(header, body)` for it and for those it was the last to hold up.
@@ -153,7 +166,7 @@ RAILMUX_IN_LINE bool Session::in_order(const FrameHeader& header, std::span<cons
     if (distance > 0) [[unlikely]]
         return distance < window && hold(header, body);
     ++expected_order_;
-    held_.pop();
+    held_.skip();
     up(header, body);
     if (held_count_ > 0) [[unlikely]]
         release_held(up);

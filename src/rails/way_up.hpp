@@ -103,7 +103,15 @@ template <typename Above>
 RAILMUX_IN_LINE void RailManager::on_received(Above& above, Link& link, const transports::Event& event,
                                               base::Nanoseconds now) {
     link.said_at = now;
-    auto bytes = event.data;
+    const auto bytes = event.data;
+    if (!take_next(above, link, bytes, now)) [[unlikely]]
+        take_other(above, link, bytes, now);
+}
+
+/// Any frame.
+template <typename Above>
+[[gnu::noinline]] void RailManager::take_other(Above& above, Link& link, std::span<const std::byte> bytes,
+                                               base::Nanoseconds now) {
     if (link.checksum) [[unlikely]] {
         const auto frame = opened(link, bytes, now);
         if (!frame) return;
@@ -123,30 +131,60 @@ RAILMUX_IN_LINE void RailManager::on_received(Above& above, Link& link, const tr
     if (!take_in(above, link, known, *header, body, now)) break_off(link, "it broke the wire protocol", now);
 }
 
+/// The short way of most messages: one frame, the next in every respect. What it brings is handed up before anything else is
+/// seen to. False: it is another frame.
+template <typename Above>
+RAILMUX_IN_LINE bool RailManager::take_next(Above& above, Link& link, std::span<const std::byte> bytes,
+                                            base::Nanoseconds now) {
+    if (link.lane == nullptr || bytes.size() < FrameHeader::size) [[unlikely]]
+        return false;
+    auto& talk = *link.lane;
+    const auto header = read_header(bytes.data());
+    if (header.type != FrameType::eager || !talk.session.is_next(header)) [[unlikely]]
+        return false;
+    talk.session.took_next();
+    ++talk.owed;
+    if (!above.on_frame(link.peer, header, bytes.subspan(FrameHeader::size))) [[unlikely]] {
+        break_off(link, "it broke the wire protocol", now);
+        return true;
+    }
+    note_arrival(link, talk, header, now);
+    owe_ack(link.peer, talk, now);
+    static_cast<void>(hear_ack(link, talk, header, now));
+    return true;
+}
+
+/// Of a frame that has come for the first time.
+RAILMUX_IN_LINE void RailManager::note_arrival(Link& link, Conversation& talk, const FrameHeader& header,
+                                               base::Nanoseconds now) noexcept {
+    talk.arrived = now;
+    talk.newest = header.seq + 1;
+    talk.last_link = link.slot;
+    auto& traffic = *link.traffic;
+    ++traffic.received_frames;
+    traffic.received_bytes += header.aux;
+}
+
 template <typename Above>
 RAILMUX_IN_LINE bool RailManager::take_in(Above& above, Link& link, Known& known, const FrameHeader& header,
                                           std::span<const std::byte> body, base::Nanoseconds now) {
     const auto peer = link.peer;
     auto& talk = *known.talk;
     if (header.type == FrameType::proof) return true;  // once more: it proves nothing new and harms nothing
-    const bool ack_now = (header.flags & frame_flag::ack_now) != 0;
     ++talk.owed;
-    owe_ack(peer, talk, ack_now ? 0 : now + options_.ack_delay);
-    auto& traffic = *link.traffic;
+    owe_ack(peer, talk, now);
+    if ((header.flags & frame_flag::ack_now) != 0) [[unlikely]]
+        hurry_ack(peer, talk);
     if (!talk.session.arrived_next(header.seq)) [[unlikely]] {
         switch (talk.session.arrived(header.seq)) {
             case Session::Arrival::impossible: return false;
-            case Session::Arrival::duplicate: ++traffic.duplicate_frames; return true;
+            case Session::Arrival::duplicate: ++link.traffic->duplicate_frames; return true;
             case Session::Arrival::fresh: break;
         }
     }
-    talk.arrived = now;
-    talk.newest = header.seq + 1;
-    talk.last_link = link.slot;
+    note_arrival(link, talk, header, now);
     if ((header.flags & frame_flag::timed) != 0) [[unlikely]]
         tell_time(link, talk, header.seq, now);
-    ++traffic.received_frames;
-    traffic.received_bytes += header.aux;
     const bool ordered = (header.flags & frame_flag::ordered) != 0;
     if (!ordered) return hand_up(above, peer, known, header, body, now);
     bool good = true;
@@ -182,18 +220,14 @@ RAILMUX_IN_LINE bool RailManager::hear_ack(Link& link, Conversation& talk, const
     if (!news && !(credit && talk.hungry)) return true;  // as in a flood from one side
     auto& heard = link.heard;
     if (!heard.listed) heard_.push_back(link.slot);
-    heard = {.ack = header.ack,
-             .with = header.type >= FrameType::eager ? header.aux : 0,
-             .flags = header.flags,
-             .held = header.held,
-             .at = now,
-             .unseen = now - rounds_.looks().quiet,
-             .credit = credit || heard.credit,
-             .listed = true};
-    const bool light = talk.heavy - talk.session.acknowledged() - 1 >= Session::window && tracer_ == nullptr;
-    due_ = light ? std::min(due_, now + put_off_longest) : 0;
-    heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || !talk.session.open_for_messages() ||
-                     !bulk_peers_.empty();
+    heard.listed = true;
+    heard.credit = credit || heard.credit;
+    heard.header = header;
+    heard.at = now;
+    heard.quiet = rounds_.looks().quiet;
+    due_ = std::min(due_, now + put_off_longest);
+    if (talk.acks_wanted || !bulk_peers_.empty()) [[unlikely]]
+        want_heard(talk);
     return true;
 }
 

@@ -134,6 +134,7 @@ private:
     void take_completions(Batch& batch) noexcept;
     [[nodiscard]] bool more_completions() noexcept;
     [[nodiscard]] Link* link_of(std::uint32_t queue) noexcept;
+    [[nodiscard]] bool take_frame(const ibv_wc& completion, Batch& batch) noexcept;
     [[nodiscard]] bool take_receive(const ibv_wc& completion, Batch& batch) noexcept;
     void take_send(const ibv_wc& completion) noexcept;
     void complete(Link& link, Request& request, WorkStatus status) noexcept;

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/in_line.hpp"
 #include "transports/verbs/rail.hpp"
 
 namespace railmux::transports::verbs {
@@ -68,7 +69,7 @@ void Rail::take_completions(Batch& batch) noexcept {
         const auto& completion = found_[found_at_];
         if ((completion.wr_id & receive_tag) == 0) {
             take_send(completion);
-        } else if (!take_receive(completion, batch)) {
+        } else if (!take_frame(completion, batch) && !take_receive(completion, batch)) {
             continue;  // again, behind what it queued
         }
         ++found_at_;
@@ -80,6 +81,27 @@ bool Rail::more_completions() noexcept {
     found_at_ = 0;
     found_end_ = static_cast<std::size_t>(std::max(count, 0));
     return found_end_ > 0;
+}
+
+/// What nearly all completions of receives are: a frame, over a link in good order. False: it is something else.
+RAILMUX_IN_LINE bool Rail::take_frame(const ibv_wc& completion, Batch& batch) noexcept {
+    Link* const link = recent_.queue == completion.qp_num ? recent_.link : nullptr;
+    if (link == nullptr || link->phase != Phase::up || link->closed || completion.status != IBV_WC_SUCCESS ||
+        completion.opcode != IBV_WC_RECV || completion.byte_len > frame_bytes ||
+        (completion.wc_flags & IBV_WC_WITH_IMM) == 0) {
+        return false;
+    }
+    const auto returned = ntohl(completion.imm_data);  // credits, and nothing else
+    if (returned > link_credits - link->credits || link->held >= link_credits) return false;
+    --posted_;
+    ++link->received;
+    link->credits += returned;
+    ++link->held;
+    found_room();
+    const auto slab = static_cast<std::uint32_t>(completion.wr_id);
+    lent_slabs_.push_back({link->id, slab});
+    batch.next(EventKind::received, link->id).data = {receive_slabs_[slab].data, completion.byte_len};
+    return true;
 }
 
 /// False when its link came up with it, which is to be reported before.
