@@ -33,9 +33,9 @@ RAILMUX_IN_LINE bool Receiver::on_eager(std::uint32_t peer, std::span<const std:
         keep_eager(peer, *eager, now);
         return true;
     }
-    rails_.consumed(peer, credit_of(eager->payload.size()), now);
     deliver(*posted->operation, {.peer = Peer::from_index(peer), .tag = eager->tag, .message = eager->payload.size()},
             eager->payload);
+    rails_.consumed(peer, credit_of(eager->payload.size()), now);
     return true;
 }
 

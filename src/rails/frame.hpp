@@ -98,16 +98,14 @@ struct FrameHeader {
 
 /// What stands in FrameHeader::size bytes, whatever it is.
 [[nodiscard]] inline FrameHeader read_header(const std::byte* at) noexcept {
-    FrameHeader header;
-    header.type = static_cast<FrameType>(at[0]);
-    header.flags = static_cast<std::uint8_t>(at[1]);
-    header.held = static_cast<base::Nanoseconds>(base::load<std::uint16_t>(at + 2) * held_unit);
-    header.seq = base::load<std::uint32_t>(at + 4);
-    header.ack = base::load<std::uint32_t>(at + 8);
-    header.consumed = base::load<std::uint32_t>(at + 12);
-    header.order = base::load<std::uint32_t>(at + 16);
-    header.aux = base::load<std::uint32_t>(at + 20);
-    return header;
+    return {.type = static_cast<FrameType>(at[0]),
+            .flags = static_cast<std::uint8_t>(at[1]),
+            .held = static_cast<base::Nanoseconds>(base::load<std::uint16_t>(at + 2) * held_unit),
+            .seq = base::load<std::uint32_t>(at + 4),
+            .ack = base::load<std::uint32_t>(at + 8),
+            .consumed = base::load<std::uint32_t>(at + 12),
+            .order = base::load<std::uint32_t>(at + 16),
+            .aux = base::load<std::uint32_t>(at + 20)};
 }
 
 /// The header at the front of `bytes`, or nothing when it is short or malformed. Only shape is checked here; numbers are

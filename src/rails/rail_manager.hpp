@@ -272,7 +272,7 @@ private:
     void keep_time(base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
     void want_heard(const Conversation& talk) noexcept;
-    [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body);
+    [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body, base::Nanoseconds now);
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
 
     // Corrupted data, and what came before a link was over (settling.cpp)
@@ -450,7 +450,8 @@ private:
     KeepingUp keeping_up_;
     base::Nanoseconds now_ = 0;  // as last told
     model::Watch watch_;
-    Look look_;  // the one whose events are being handled
+    Look look_;                // the one whose events are being handled,
+    bool exact_look_ = false;  // if that is true; else nobody took the time
     base::Nanoseconds next_deadline_ = never;
     base::Nanoseconds next_watch_ = never;         // when links are looked at
     base::Nanoseconds next_scan_ = never;          // when other devices are looked for

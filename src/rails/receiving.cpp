@@ -33,18 +33,19 @@ void RailManager::on_control(Link& link, const FrameHeader& header, std::span<co
     if (!hear_ack(link, talk, header, now)) return;
     if (header.type == FrameType::probe || header.type == FrameType::probe_reply || header.type == FrameType::model ||
         header.type == FrameType::probe_memory) {
-        if (!assess(link, header.type, body)) break_off(link, "it sent a malformed probe", now);
+        if (!assess(link, header.type, body, now)) break_off(link, "it sent a malformed probe", now);
     } else if (!take_in(upper_, link, known, header, body, now)) {
         break_off(link, "it broke the wire protocol", now);
     }
 }
 
-bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> body) {
+bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> body, base::Nanoseconds now) {
+    const auto look = exact_look_ ? look_ : Look{.begun = now, .at = now, .blind = not_timed};
     switch (type) {
-        case FrameType::probe: return assessor_.on_probe(link, body, look_);
+        case FrameType::probe: return assessor_.on_probe(link, body, look);
         case FrameType::probe_reply:
             if (const auto reply = model::parse_reply(body); reply) {
-                if (!flooder_.on_reply(link, *reply, look_.at)) assessor_.on_reply(link, *reply, look_);
+                if (!flooder_.on_reply(link, *reply, look.at)) assessor_.on_reply(link, *reply, look);
                 return true;
             }
             return false;

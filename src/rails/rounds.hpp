@@ -87,7 +87,7 @@ private:
 
     static constexpr auto none = ~std::size_t{0};
 
-    struct Place {
+    struct alignas(32) Place {  // found without a division
         std::uint32_t rail = 0;
         std::uint32_t vain = 0;  // looks since it last brought something
         base::Nanoseconds rest = 0;

@@ -62,8 +62,11 @@ RAILMUX_IN_LINE bool RailManager::poll_rail(Above& above, std::uint32_t rail, bo
     const bool news = take_note(rail, {events_.data(), count});
     const auto ended = exact || news ? options_.clock() : now;
     if (news) now = now_ = ended;
-    look_ = {.begun = begun, .at = ended, .blind = blind};
-    if (exact) look_.receive_cpu = (ended - begun) / static_cast<base::Nanoseconds>(count);
+    exact_look_ = exact;
+    if (exact) [[unlikely]] {
+        const auto each = (ended - begun) / static_cast<base::Nanoseconds>(count);
+        look_ = {.begun = begun, .at = ended, .blind = blind, .receive_cpu = each};
+    }
     for (std::size_t i = 0; i < count; ++i) handle(above, rail, events_[i], now);
     ledger_.settle(now, now - rounds_.looks().quiet);
     return true;

@@ -135,11 +135,14 @@ private:
     [[nodiscard]] bool see_to_rest(Batch& batch) noexcept;
     [[nodiscard]] inline Link& next_active() noexcept;
     [[gnu::noinline]] std::size_t serve_from(Link& first, std::size_t looks, Batch& batch) noexcept;
+    [[gnu::noinline]] std::size_t serve_others(std::size_t looks, Batch& batch) noexcept;
     inline void hand_out(Batch& batch) noexcept;
     void take_back() noexcept;
     void look_at_sockets() noexcept;
     void hear(Link& link) noexcept;
     inline void serve(Link& link, Batch& batch) noexcept;
+    [[nodiscard]] inline bool take_frames(Link& link, Batch& batch) noexcept;
+    [[nodiscard]] inline bool take_frame(const Link& link, const Head& head, Batch& batch) noexcept;
     [[nodiscard]] inline bool take_slot(Link& link, const Head& head, Batch& batch) noexcept;
 
     // taking.cpp

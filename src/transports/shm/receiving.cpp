@@ -24,9 +24,41 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     }
     for (auto looks = std::min(active_.size(), links_per_poll); looks > 0; --looks) {
         Link& link = next_active();
-        if (link.restless || link.reader.ready() || asks_for_help(link)) return serve_from(link, looks, batch);
+        const bool more = link.restless || asks_for_help(link);
+        if (!more && !link.reader.ready()) continue;
+        if (more || !take_frames(link, batch)) return serve_from(link, looks, batch);
+        if (looks > 1) return serve_others(looks, batch);
+        break;
     }
     return batch.count;
+}
+
+/// What most slots are, of a link with nothing else to see to: small frames. False: there is something else.
+RAILMUX_IN_LINE bool Rail::take_frames(Link& link, Batch& batch) noexcept {
+    for (auto turns = slots_per_turn; turns > 0 && !batch.full(); --turns) {
+        const auto head = link.reader.head();
+        if (!link.reader.ready(head)) return true;
+        if (!take_frame(link, head, batch)) [[unlikely]]
+            return false;
+        if (link.reader.pop(0)) [[unlikely]] {
+            link.reader.tell();
+            wake(link, Sleep::until_room);
+        }
+    }
+    return true;
+}
+
+/// False: it is something else, or there is no place to lend it from.
+RAILMUX_IN_LINE bool Rail::take_frame(const Link& link, const Head& head, Batch& batch) noexcept {
+    if (head.kind != Kind::frame || head.size > body_bytes || link.assembly.bytes) [[unlikely]]
+        return false;
+    if (staging_bytes - staged_ < cache_line) [[unlikely]]
+        return false;
+    auto* const to = staging_.get() + staged_;
+    std::memcpy(to, link.reader.body(), body_bytes);  // always all of it: a copy of fixed size is a few moves
+    batch.next(EventKind::received, link.id).data = {to, head.size};
+    staged_ += cache_line;
+    return true;
 }
 
 /// What the last poll left, and events that wait. False: slots are not looked at now.
@@ -49,6 +81,10 @@ Link& Rail::next_active() noexcept {
 /// Serves a link that has something, and looks at those that are left.
 std::size_t Rail::serve_from(Link& first, std::size_t looks, Batch& batch) noexcept {
     serve(first, batch);
+    return serve_others(looks, batch);
+}
+
+std::size_t Rail::serve_others(std::size_t looks, Batch& batch) noexcept {
     while (--looks > 0 && !batch.full() && !active_.empty()) {
         Link& link = next_active();
         if (link.restless || link.reader.ready() || asks_for_help(link)) serve(link, batch);
@@ -110,15 +146,10 @@ void Rail::hear(Link& link) noexcept {
 
 /// False: nothing more of this link now, or ever.
 RAILMUX_IN_LINE bool Rail::take_slot(Link& link, const Head& head, Batch& batch) noexcept {
-    if (head.kind != Kind::frame || head.size > body_bytes || link.assembly.bytes) [[unlikely]]
-        return take_rarer(link, head, batch);
-    if (staging_bytes - staged_ < cache_line) [[unlikely]]
-        return false;
-    auto* const to = staging_.get() + staged_;
-    std::memcpy(to, link.reader.body(), body_bytes);  // always all of it: a copy of fixed size is a few moves
-    batch.next(EventKind::received, link.id).data = {to, head.size};
-    staged_ += cache_line;
-    return true;
+    if (take_frame(link, head, batch)) [[likely]]
+        return true;
+    const bool no_place = head.kind == Kind::frame && staging_bytes - staged_ < cache_line;
+    return !no_place && take_rarer(link, head, batch);
 }
 
 /// A link that has a slot ready, or is restless.
