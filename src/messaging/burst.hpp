@@ -1,11 +1,11 @@
 // Burst: which of the messages that the application hands over leaves at once, and which waits for others to leave with them.
 //
 // A call that sends costs more than a small message, and as much for many of them. Nobody knows whether more will follow; but
-// who calls again soon after the last call that sent is about to send several, and has them leave together with his next look.
-// Soon is reckoned from the end of that call: from its beginning the next message would be late because the call took long,
-// leave by itself, which keeps both ends' kernels busier, so that calls take longer, and so on for good.
-// The first one leaves at once: it may be the only one, and somebody may wait for it. But where bursts went to and fro just now,
-// and the peer has not answered the last one, it is not lone, nor is anybody idle for its sake.
+// who calls again soon after the last call that sent is about to send several, and has them leave together with his next
+// look. Soon is reckoned from the end of that call: from its beginning the next message would be late because the call took
+// long, leave by itself, which keeps both ends' kernels busier, so that calls take longer, and so on for good.
+// The first one leaves at once: it may be the only one, and somebody may wait for it. But where bursts went to and fro just
+// now, and the peer has not answered the last one, it is not a lone one, nor is anybody idle for its sake.
 //
 // Threads: one engine at a time. Pure: time is an argument.
 // Lifetime: a value.

@@ -42,7 +42,8 @@ TEST_CASE("the first of a burst leaves at once, the others together, however lon
     }
 }
 
-TEST_CASE("bursts in a row to a peer that has not answered leave as a whole, from the second on", "[messaging][burst]") {
+TEST_CASE("bursts in a row to a peer that has not answered leave as a whole, from the second on",
+          "[messaging][burst]") {
     Burst burst;
     base::Nanoseconds now = 100 * us;
     const auto send_four = [&] {
