@@ -87,8 +87,9 @@ public:
 
     /// Starts sending. Messages from one process to another match receives in the order they were sent. The buffer
     /// must stay unchanged until the request completes; completion means the buffer may be reused, not that the message
-    /// has arrived. The first message of a burst leaves at once, the others at the latest with the next call that
-    /// progresses (wait, test, progress, ...). A gather or scatter list itself may go when the call returns; only the bytes
+    /// has arrived. A message leaves at once, but those that follow another one closely leave together, at the latest with
+    /// the next call that progresses (wait, test, progress, ...); and so does the first of them where the peer has not yet
+    /// confirmed a burst of just before. A gather or scatter list itself may go when the call returns; only the bytes
     /// must stay. All calls that name a peer throw Error(invalid_argument) for one that this context does not know.
     [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data);
     [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data, Completion done);

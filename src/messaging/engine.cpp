@@ -11,12 +11,6 @@ namespace railmux::messaging {
 
 namespace {
 
-// Messages of a burst within this time of the last system call wait for the next one, which then carries them all: a few
-// times what a system call that sends costs. The first message of a burst never waits.
-constexpr base::Nanoseconds burst_gap = 6 * base::microsecond;
-// ... unless this much has gathered: enough to be worth a system call, and the network should not stand idle.
-constexpr std::size_t burst_bytes = 32 * 1024;
-
 Transports builtin(const Config& config, base::Logger& log) { return transports::builtin_transports({config, log}); }
 
 std::string log_prefix(const Config& config) {
@@ -151,14 +145,14 @@ Request Engine::isend(Peer to, Tag tag, ConstBuffer data) {
     const Lock lock(*this);
     const auto peer = partner(to);
     now_ = now();
-    const bool last = ends_burst(data.size());
+    const bool last = ends_burst(peer, data.size());
     std::uint64_t rails = 0;
     if (!sender_.send_now(peer, tag, data, now_, last, rails)) [[unlikely]]
         return begin_send(peer, tag, {&data, 1}, last, nullptr);
     Operation& operation = operations_.begin_over();
     operation.status = sent_status(peer, tag, data.size(), rails);
     unlooked_bytes_ += data.size() + message_per_look;
-    if (last) flush_now();
+    if (last) flush_burst();
     return {*this, operation.index};
 }
 
@@ -168,7 +162,7 @@ Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Com
     now_ = now();
     std::size_t bytes = 0;
     for (const auto part : gather) bytes += part.size();
-    return begin_send(peer, tag, gather, ends_burst(bytes), std::move(done));
+    return begin_send(peer, tag, gather, ends_burst(peer, bytes), std::move(done));
 }
 
 /// By an operation, which may have to wait.
@@ -181,7 +175,7 @@ Request Engine::begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuf
     const auto slot = operation.index;
     unlooked_bytes_ += operation.bytes + message_per_look;
     sender_.start(operation, now_, last);
-    if (last) flush_now();
+    if (last) flush_burst();
     return {*this, slot};
 }
 
@@ -194,7 +188,7 @@ void Engine::send(Peer to, Tag tag, ConstBuffer data) {
     if (!sender_.send_now(peer, tag, data, now_, true, rails)) [[unlikely]]
         return send_and_wait(to, tag, data);
     unlooked_bytes_ += data.size() + message_per_look;
-    flush_now();
+    flush_burst();
     if (unlooked_bytes_ >= bytes_per_look) [[unlikely]]
         pass(now_);
 }
@@ -221,17 +215,7 @@ ErrorCode Engine::gone_for_good(std::uint32_t peer) {
     return known.ended && !rails_.connected(peer) ? ErrorCode::peer_lost : ErrorCode::ok;
 }
 
-/// Whether what is sent next, with so many bytes, is not to wait for more.
-bool Engine::ends_burst(std::size_t bytes) noexcept {
-    deferred_ = true;
-    deferred_bytes_ += bytes;
-    return now_ - last_post_ >= burst_gap || deferred_bytes_ >= burst_bytes;
-}
-
-void Engine::flush_now() {
-    rails_.flush(now_);
-    posted();
-}
+void Engine::flush_burst() { burst_left(rails_.flush(now_)); }
 
 Request Engine::irecv(Peer from, TagMatch match, MutableBuffer buffer) {
     const Lock lock(*this);

@@ -24,6 +24,7 @@
 #include "base/log.hpp"
 #include "messaging/bulk_in.hpp"
 #include "messaging/bulk_out.hpp"
+#include "messaging/burst.hpp"
 #include "messaging/lasting_regions.hpp"
 #include "messaging/membership.hpp"
 #include "messaging/one_sided_origin.hpp"
@@ -235,17 +236,13 @@ private:
     void send_and_wait(Peer to, Tag tag, ConstBuffer data);
     [[nodiscard]] Request start(Access& access, const Operation& operation);
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
-    [[nodiscard]] bool ends_burst(std::size_t bytes) noexcept;
-    void flush_deferred() {
-        if (deferred_) flush_now();
+    /// Whether what is sent to the peer next, with so many bytes, is not to wait for more.
+    [[nodiscard]] RAILMUX_IN_LINE bool ends_burst(std::uint32_t peer, std::size_t bytes) noexcept {
+        return burst_.add(bytes, now_, [this, peer] { return rails_.answered(peer); });
     }
-    void flush_now();
-    /// A burst has been handed over.
-    void posted() noexcept {
-        last_post_ = now_;
-        deferred_ = false;
-        deferred_bytes_ = 0;
-    }
+    void flush_burst();
+    /// Where that `took_calls`, it is not now any more.
+    void burst_left(bool took_calls) noexcept { burst_.left(took_calls ? now() : now_); }
     bool pass(base::Nanoseconds now);
     bool poll_membership(base::Nanoseconds now);
     void take_address(const Membership::News& item, base::Nanoseconds now);
@@ -302,11 +299,9 @@ private:
     std::vector<PeerNews> peer_news_;
     bool left_ = false;  // this process has, or does
 
-    base::Nanoseconds now_ = 0;        // of the pass under way, for what the rails call back
-    std::size_t unlooked_bytes_ = 0;   // sent since the last pass
-    base::Nanoseconds last_post_ = 0;  // when a burst was last handed over
-    bool deferred_ = false;            // messages of a burst wait in outboxes
-    std::size_t deferred_bytes_ = 0;   // ... with that much payload
+    base::Nanoseconds now_ = 0;       // of the pass under way, for what the rails call back
+    std::size_t unlooked_bytes_ = 0;  // sent since the last pass
+    Burst burst_;                     // what waits in outboxes
     base::Nanoseconds next_membership_ = 0;
 
     std::vector<int> descriptors_;  // by rail, once armed

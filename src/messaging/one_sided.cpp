@@ -98,9 +98,10 @@ Request Engine::start(Access& access, const Operation& operation) {
     const auto slot = operation.index;
     const auto bytes = access.kind == AccessKind::put ? operation.bytes : 0;
     now_ = now();
+    const bool last = ends_burst(operation.peer, bytes);
     origin_.start(access, now_);
     unlooked_bytes_ += bytes;
-    if (ends_burst(bytes)) flush_now();
+    if (last) flush_burst();
     return {*this, slot};
 }
 

@@ -34,7 +34,7 @@ bool Engine::pass(base::Nanoseconds now) {
     now_ = now;
     unlooked_bytes_ = 0;
     progress_.looked();
-    flush_deferred();  // the rest of a burst leaves before anything is looked for
+    if (burst_.waiting()) flush_burst();  // the rest of a burst leaves before anything is looked for
     Above above{*this};
     bool any = rails_.poll(above, now);
     if (target_.answer(now_)) rails_.flush(now_);
@@ -103,7 +103,7 @@ base::Nanoseconds Engine::unseen_time() const noexcept {
 }
 
 bool Engine::wants_look(base::Nanoseconds before) noexcept {
-    return deferred_ || operations_.any_finished() || any_news() || rails_.wants_look(before);
+    return burst_.waiting() || operations_.any_finished() || any_news() || rails_.wants_look(before);
 }
 
 /// Callbacks run one at a time: one that waited might wait for itself, or for one that comes after it.
@@ -125,10 +125,8 @@ void Engine::set_progress(ProgressMode mode) {
 /// rails, which is why sends ask for one now and then (bytes_per_look): so a program moves on that waits for nothing else.
 RAILMUX_IN_LINE Status Engine::wait_locked(Request& request) {
     Operation& operation = operation_of(request);
-    if (deferred_) {  // whoever waits has no more to add to the burst
-        rails_.post_lined_up(now_);
-        posted();
-    }
+    // Whoever waits has no more to add to the burst.
+    if (burst_.waiting()) burst_left(rails_.post_lined_up(now_));
     if (operation.state != OperationState::over || unlooked_bytes_ >= bytes_per_look) [[unlikely]]
         look_for(operation);
     return take(request, operation);

@@ -133,15 +133,18 @@ public:
     }
     [[nodiscard]] Regions& regions() noexcept { return regions_; }
     [[nodiscard]] BulkPlan& plan() noexcept { return plan_; }
-    /// Posts what waits in outboxes, and does what was put off until now.
-    void flush(base::Nanoseconds now) {
-        post_lined_up(now);
+    /// Posts what waits in outboxes, and does what was put off until now. False: nothing was waiting there.
+    bool flush(base::Nanoseconds now) {
+        const bool any = post_lined_up(now);
         if (now >= due_) catch_up_and_post();
+        return any;
     }
     /// Only the former.
-    void post_lined_up(base::Nanoseconds now) {
+    bool post_lined_up(base::Nanoseconds now) {
         now_ = now;
-        if (!dirty_.empty()) post_dirty();
+        if (dirty_.empty()) return false;
+        post_dirty();
+        return true;
     }
 
     /// Credit: `units` of the peer's data have been taken by the application.
@@ -203,6 +206,11 @@ public:
     [[nodiscard]] bool timing(base::Nanoseconds now) const noexcept { return assessor_.timing(now); }
     /// Whether everything sent to this peer (or all) has been acknowledged.
     [[nodiscard]] bool idle(std::uint32_t peer) const noexcept;
+    /// Whether everything that was ever handed over for this peer is known to have arrived; nothing was, without a session.
+    [[nodiscard]] bool answered(std::uint32_t peer) const noexcept {
+        const auto* talk = peers_[peer].talk.get();
+        return talk == nullptr || talk->session.all_heard();
+    }
 
     /// Says goodbye to every peer; nobody new gets in.
     void say_goodbye(base::Nanoseconds now);

@@ -52,6 +52,7 @@ public:
     }
     /// Everything before this one is known to have arrived: at least acknowledged().
     [[nodiscard]] std::uint32_t heard() const noexcept { return heard_; }
+    [[nodiscard]] bool all_heard() const noexcept { return next_seq_ == heard_; }
 
     /// Gives the frame its numbers, writes its header, and keeps it until it is acknowledged.
     RAILMUX_IN_LINE void enter(Frame& frame, const Stamp& stamp) {

@@ -28,14 +28,18 @@ constexpr std::uint64_t mix_bytes = 64 * 1024;
 }  // namespace
 
 inline Ticks Vft::idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept {
+    if (options_.stage == VftStage::overlap_aware) [[likely]]
+        return cost.latency + times(bytes, cost.slope);
+    return idle_delivery_by_less(cost, bytes);
+}
+
+Ticks Vft::idle_delivery_by_less(const Cost& cost, std::uint64_t bytes) const noexcept {
     switch (options_.stage) {
         case VftStage::same_size: return times(same_size_bytes, cost.per_byte);
         case VftStage::size_aware: return times(bytes, cost.per_byte);
         case VftStage::pause_aware: return cost.gap + times(bytes, cost.per_byte);
-        case VftStage::latency_aware: return cost.latency + times(bytes, cost.per_byte);
-        case VftStage::overlap_aware: break;
+        default: return cost.latency + times(bytes, cost.per_byte);
     }
-    return cost.latency + times(bytes, cost.slope);
 }
 
 Ticks Vft::gap(const Cost& cost) const noexcept { return options_.stage < VftStage::pause_aware ? 0 : cost.gap; }
@@ -79,9 +83,11 @@ inline Ticks Vft::wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks
 }
 
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
-    if (bytes <= small_bytes && candidates.front().behind) {  // as all of them are
+    const bool joined = bytes <= small_bytes && candidates.front().behind;  // as all of them are
+    if (joined) {
         if (const auto place = favoured(candidates); place < candidates.size()) return place;
     }
+    const auto idle_bytes = joined ? behind_bytes : bytes;
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
     const auto now_ticks = to_ticks(now);
@@ -94,9 +100,10 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
         if (candidate.spare) continue;  // where all are, the first is as good as any
-        auto idle = idle_delivery(candidate.cost, candidate.behind && bytes <= small_bytes ? behind_bytes : bytes);
-        const auto delivered = wait_of(candidate, bytes, now_ticks) + idle;
-        idle -= preferred_by(candidate, idle);
+        const auto delivery = idle_delivery(candidate.cost, idle_bytes);
+        const auto idle = delivery - preferred_by(candidate, delivery);
+        if (idle >= fastest_idle && delivery >= first_delivery) continue;  // however short it waits
+        const auto delivered = joined ? delivery : delivery + wait(candidate, now_ticks);
         if (idle < fastest_idle) {
             fastest = i;
             fastest_idle = idle;

@@ -61,6 +61,7 @@ private:
     };
 
     [[nodiscard]] Ticks idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept;
+    [[nodiscard]] Ticks idle_delivery_by_less(const Cost& cost, std::uint64_t bytes) const noexcept;
     [[nodiscard]] std::uint64_t smallest_share(const Cost& cost) const noexcept;
     [[nodiscard]] Ticks gap(const Cost& cost) const noexcept;
     [[nodiscard]] Ticks margin(Ticks time) const noexcept { return time / 100 * options_.margin_percent; }

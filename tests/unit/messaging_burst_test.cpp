@@ -1,0 +1,96 @@
+#include <catch2/catch.hpp>
+
+#include "messaging/burst.hpp"
+
+using namespace railmux;
+using messaging::Burst;
+
+namespace {
+
+constexpr auto us = base::microsecond;
+
+bool lone() { return true; }
+bool unanswered() { return false; }
+
+}  // namespace
+
+TEST_CASE("a lone message leaves at once", "[messaging][burst]") {
+    Burst burst;
+    for (base::Nanoseconds now = 100 * us; now < 200 * us; now += 8 * us) {
+        CHECK(burst.add(8, now, lone));
+        burst.left(now + 2 * us);
+        CHECK_FALSE(burst.waiting());
+    }
+}
+
+TEST_CASE("one by one leaves at once, whether the peer answers or not", "[messaging][burst]") {
+    Burst burst;
+    for (base::Nanoseconds now = 100 * us; now < 200 * us; now += 10 * us) {
+        CHECK(burst.add(8, now, unanswered));
+        burst.left(now + 2 * us);
+    }
+}
+
+TEST_CASE("the first of a burst leaves at once, the others together, however long a call takes", "[messaging][burst]") {
+    const auto cost = GENERATE(1 * us, 5 * us, 7 * us, 20 * us);
+    Burst burst;
+    for (base::Nanoseconds now = 100 * us; now < 10'000 * us; now += 100 * us) {
+        CHECK(burst.add(8, now, lone));
+        burst.left(now + cost);
+        for (int i = 1; i < 4; ++i) CHECK_FALSE(burst.add(8, now + cost + i * us, lone));
+        burst.left(now + cost + 4 * us);
+    }
+}
+
+TEST_CASE("bursts in a row to a peer that has not answered leave as a whole, from the second on",
+          "[messaging][burst]") {
+    Burst burst;
+    base::Nanoseconds now = 100 * us;
+    const auto send_four = [&] {
+        int at_once = 0;
+        for (int i = 0; i < 4; ++i, now += 100) {
+            if (!burst.add(8, now, unanswered)) continue;
+            ++at_once;
+            burst.left(now += 2 * us);
+        }
+        if (burst.waiting()) burst.left(now += 2 * us);
+        return at_once;
+    };
+    CHECK(send_four() == 1);
+    for (int round = 0; round < 10; ++round) {
+        now += 10 * us;
+        CHECK(send_four() == 0);
+    }
+    SECTION("unless they are far apart") {
+        now += 100 * us;
+        CHECK(send_four() == 1);
+    }
+    SECTION("or the last one was of one message: that one waited for the look, the next one does not") {
+        now += 10 * us;
+        CHECK_FALSE(burst.add(8, now, unanswered));
+        burst.left(now += us);
+        now += 10 * us;
+        CHECK(burst.add(8, now, unanswered));
+    }
+    SECTION("or the peer has answered") {
+        now += 10 * us;
+        CHECK(burst.add(8, now, lone));
+    }
+    SECTION("or nobody looks for long: the next message takes along what waited") {
+        now += 10 * us;
+        CHECK_FALSE(burst.add(8, now, unanswered));
+        now += 50 * us;
+        CHECK(burst.add(8, now, unanswered));
+    }
+}
+
+TEST_CASE("many bytes do not wait", "[messaging][burst]") {
+    Burst burst;
+    base::Nanoseconds now = 100 * us;
+    CHECK(burst.add(8, now, unanswered));
+    burst.left(now += us);
+    CHECK_FALSE(burst.add(30'000, now, unanswered));
+    CHECK(burst.add(4'000, now, unanswered));
+    burst.left(now);
+    CHECK_FALSE(burst.waiting());
+}
