@@ -50,7 +50,10 @@ Handle BulkOut::offer(const Source& source) {
 
 /// Whether the peer may have so many more of the bytes that it says it wants in all.
 bool BulkOut::wants(Transfer& transfer, std::uint64_t wanted, std::uint64_t more) noexcept {
-    if (!std::exchange(transfer.cleared, true)) transfer.wanted = wanted;
+    if (!std::exchange(transfer.cleared, true)) {
+        transfer.wanted = wanted;
+        transfer.granted = std::min<std::uint64_t>(transfer.source.inlined, wanted);
+    }
     return wanted == transfer.wanted && wanted <= transfer.source.bytes &&
            more <= wanted - transfer.granted - transfer.got;
 }
@@ -63,7 +66,8 @@ bool BulkOut::on_cts(std::uint32_t peer, std::span<const std::byte> body, base::
     const bool again = transfer->cleared;
     if (!wants(*transfer, cts->wanted, cts->bytes)) return false;
     // Only of what it may get it may ask for parts.
-    if (transfer->offered.empty() ? again || cts->bytes != cts->wanted : again && cts->bytes == 0) return false;
+    const bool all = cts->bytes == cts->wanted - transfer->granted;
+    if (transfer->offered.empty() ? again || !all : again && cts->bytes == 0) return false;
     flows_[peer]->would_get = cts->would_get;
     transfer->receiver = cts->receiver;
     if (cts->leaves) transfer->code = ErrorCode::peer_left;

@@ -35,6 +35,7 @@ public:
         std::uint32_t peer = 0;
         std::span<const transports::Segment> pieces;
         std::uint64_t bytes = 0;
+        std::uint32_t inlined = 0;  // of those: the first ones, which have been sent
         Owner* owner = nullptr;
         std::uint64_t cookie = 0;  // the owner's
     };
@@ -95,7 +96,7 @@ private:
         Source source;
         Handle receiver;
         std::uint64_t wanted = 0;
-        std::uint64_t granted = 0;    // of that, to be put
+        std::uint64_t granted = 0;    // of that, to be put, or inlined
         std::uint64_t got = 0;        // ... and what the peer has got
         std::uint32_t under_way = 0;  // frames not yet released
         std::uint64_t unplanned = 0;  // bytes not yet cut into frames
