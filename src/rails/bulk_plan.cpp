@@ -125,16 +125,11 @@ bool BulkPlan::prefers_get(std::uint32_t peer, std::uint64_t bytes) {
 std::uint64_t BulkPlan::unasked(std::uint32_t peer, std::uint64_t bytes, std::uint64_t most, base::Nanoseconds now) {
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr || talk->links.empty()) return 0;
-    for (const auto slot : talk->links) {
-        const auto& traits = rails_[links_.at(slot).rail].traits();
-        if (traits.get || traits.copies_puts) return 0;
-    }
     ledger_.refresh(*talk, now);
-    std::size_t place = 0;
-    if (talk->links.size() > 1) {
-        if (!policy_.predicts()) return 0;  // nobody knows which rail they would go over
-        place = policy_.choose(talk->candidates, most, now);
-    }
+    const auto place = talk->links.size() == 1 ? 0 : talk->only;
+    if (place == Conversation::none) return 0;
+    const auto& traits = rails_[links_.at(talk->links[place]).rail].traits();
+    if (traits.get || traits.copies_puts) return 0;
     const auto& cost = talk->candidates[place].cost;
     const auto idle = answer_latencies * std::max<sched::Ticks>(cost.latency, 0);
     most = std::min(most, static_cast<std::uint64_t>(idle / std::max<sched::Ticks>(cost.per_byte, 1)));
