@@ -64,8 +64,8 @@ bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& tal
 
 // --- Rendezvous ------------------------------------------------------------------------------------------------------
 
-/// How many of its first bytes go along. While the answer is awaited nothing else is on its way to the peer, if there is no
-/// other transfer: then they cost the network nothing, and this side and the other a copy.
+/// How many of its first bytes go ahead of the answer. If there is no other transfer to the peer, nothing else uses the network
+/// meanwhile: they cost both sides a copy, and save the time that they take.
 std::uint32_t Sender::inlined_of(const Operation& operation, std::uint32_t credit, base::Nanoseconds now) {
     if (options_.inlining == Inlining::never || operation.bytes <= options_.eager_max) return 0;
     auto bytes = options_.eager_max;
@@ -93,8 +93,8 @@ void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanosec
     frame->bytes = static_cast<std::uint32_t>(size);
     write_rts(frame->data() + FrameHeader::size,
               {.tag = operation.tag, .bytes = operation.bytes, .sender = sender, .inlined = inlined}, keys);
-    rails_.send(operation.peer, frame, now);
     operation.status.rails = 0;
+    rails_.send(operation.peer, frame, now);
     if (inlined == 0) return;
     rails_.post_lined_up(now);  // or the network would bring both at once
     send_inlined(operation, inlined, now);

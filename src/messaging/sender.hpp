@@ -1,6 +1,6 @@
 // Sender: the way of a message out. In order of the calls, each message goes eagerly (its payload travels with the header)
 // or by rendezvous (the header asks, the receiver says where to, the bytes follow over all links), as credit allows. Of the
-// latter the first bytes may go along with the header (inlined), so that the network does not stand idle until the answer.
+// latter the first bytes may go right behind the header (inlined), so that the network does not stand idle until the answer.
 //
 // Flow control: a message costs credit until the receiver's application has taken it. When the eager window is used up,
 // further messages go by rendezvous, which costs the receiver no memory but a header; so an unexpected flood stops

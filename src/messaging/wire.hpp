@@ -28,7 +28,7 @@ struct EagerBody {
     std::span<const std::byte> payload;
 };
 
-/// rts: u64 tag, u64 bytes, handle of the sender, u32 count, u32 bytes that follow in the next ordered frame (inlined),
+/// rts: u64 tag, u64 bytes, handle of the sender, u32 count, u32 bytes that follow in a frame `inlined`, which is just them,
 /// count x {u64 rail, u64 id, u64 secret}: where to get it from.
 struct RtsBody {
     static constexpr std::size_t size = 32;
