@@ -14,6 +14,7 @@ BulkOut::Transfer& BulkOut::begin(const Source& source) {
     if (source.peer >= flows_.size()) flows_.resize(source.peer + 1);
     if (flows_[source.peer] == nullptr) flows_[source.peer] = std::make_unique<Flow>();
     ++flows_[source.peer]->transfers;
+    ++open_;
     Transfer& transfer = transfers_.take();
     transfer.cleared = transfer.denied = false;
     transfer.code = transfer.gone = ErrorCode::ok;
@@ -261,6 +262,7 @@ void BulkOut::remove(Transfer& transfer) noexcept {
     transfer.regions.drop(use_for(transfer));
     rails_.regions().close(transfer.offered);  // from here on nobody reads it
     --flow.transfers;
+    --open_;
     std::erase(flow.ready, transfer.index);
     transfers_.give(transfer);
 }

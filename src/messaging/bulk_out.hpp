@@ -64,6 +64,9 @@ public:
         return peer < flows_.size() && flows_[peer] != nullptr && flows_[peer]->transfers > 0;
     }
 
+    /// ... to anybody.
+    [[nodiscard]] bool any_busy() const noexcept { return open_ > 0; }
+
     // What the rail manager asks and tells (rails::Upper).
     [[nodiscard]] rails::Frame* next(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                                      std::uint64_t most);
@@ -138,6 +141,7 @@ private:
     rails::RailManager& rails_;
     LastingRegions& lasting_;
     SlotTable<Transfer> transfers_;
+    std::size_t open_ = 0;                      // of those
     std::vector<std::unique_ptr<Flow>> flows_;  // by peer
     std::vector<rails::RailShare> shares_;      // scratch
     std::vector<rails::BulkTarget::Key> keys_;  // scratch

@@ -64,13 +64,13 @@ bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& tal
 
 // --- Rendezvous ------------------------------------------------------------------------------------------------------
 
-/// How many of its first bytes go ahead of the answer. If there is no other transfer to the peer, nothing else uses the network
-/// meanwhile: they cost both sides a copy, and save the time that they take.
+/// How many of its first bytes go ahead of the answer. If there is no other transfer, nothing else uses the network meanwhile:
+/// they cost both sides a copy, and save the time that they take.
 std::uint32_t Sender::inlined_of(const Operation& operation, std::uint32_t credit, base::Nanoseconds now) {
     if (options_.inlining == Inlining::never || operation.bytes <= options_.eager_max) return 0;
     auto bytes = options_.eager_max;
     if (options_.inlining == Inlining::automatic) {
-        if (bulk_.busy(operation.peer)) return 0;
+        if (bulk_.any_busy()) return 0;
         bytes = rails_.plan().unasked(operation.peer, operation.bytes, bytes, now);
     }
     return credit_of(bytes) > credit ? 0 : static_cast<std::uint32_t>(bytes);

@@ -184,6 +184,32 @@ TEST_CASE("inlined: of a stream of messages only the first goes ahead", "[engine
     CHECK(world.moved() - before == got.size() * data.size() - most);
 }
 
+TEST_CASE("inlined: while another transfer is under way, to whomever, nothing goes ahead", "[engine]") {
+    World world("auto", {Network{}});
+    world.hosts.fabric.add_rail("c", {.device = "eth0", .network = "net0", .timing = Network{}.timing});
+    const auto c = world.hosts.start("c", "vft");
+    const auto to_c = world.a->add_peer(c->address());
+    const auto from_a = c->add_peer(world.a->address());
+    const auto moved = [&](std::size_t bytes) {
+        const auto before = world.moved();
+        world.hosts.deliver(*world.a, to_c, *c, from_a, bytes);
+        return world.moved() - before;
+    };
+    static_cast<void>(world.lone(64'000));
+    const auto rest = world.hosts.fabric.now() + 100 * base::millisecond;
+    static_cast<void>(moved(64'000));
+    world.hosts.until({world.a.get(), c.get()}, [&] { return world.hosts.fabric.now() > rest; });
+    CHECK(moved(64'000) == 64'000 - most);
+    const auto data = test::pattern(64'000);
+    auto send = world.send(9, data);  // which nobody receives yet
+    CHECK(moved(64'000) == 64'000);
+    std::vector<std::byte> got(data.size());
+    auto receive = world.receive(9, got, world.to_a);
+    CHECK(world.finish(*world.b, receive).ok());
+    CHECK(world.finish(*world.a, send).ok());
+    CHECK(moved(64'000) == 64'000 - most);
+}
+
 TEST_CASE("inlined: messages of all kinds, put and got", "[engine]") {
     for (const bool get : {false, true}) {
         for (const char* scheme : {"write", "read"}) {
