@@ -16,6 +16,7 @@ constexpr std::size_t most = 16 * 1024;  // eager.max
 struct Network {
     transports::sim::Timing timing = simple_timing(10'000, 300, 300, 400, 1.0);
     bool get = false;
+    bool by_processors = false;
 };
 
 /// Hosts a and b on these networks.
@@ -29,6 +30,7 @@ struct World {
                                                .network = "net" + std::to_string(i)};
                 options.timing = networks[i].timing;
                 options.get = networks[i].get;
+                options.by_processors = networks[i].by_processors;
                 hosts.fabric.add_rail(host, options);
             }
         }
@@ -166,6 +168,7 @@ TEST_CASE("inlined: by default nothing is where it costs a copy, or nothing woul
     all_asked_for({Network{}, reads}, 64'000);
     all_asked_for({Network{}, Network{}}, 64'000);
     all_asked_for({slow}, 64'000);
+    all_asked_for({Network{.by_processors = true}}, 64'000);
     all_asked_for({Network{}}, 2'000'000);
 }
 
