@@ -42,9 +42,9 @@ std::uint64_t allocated = 0;
 
 /// Two contexts of this process, one for each port, which one thread progresses in turns.
 struct Pair {
-    Pair(const std::string& a_port, const std::string& b_port, const std::string& scheme)
-        : a_context(std::in_place, config(a_port, scheme)),
-          b_context(std::in_place, config(b_port, scheme)),
+    Pair(const std::string& a_port, const std::string& b_port, const std::string& scheme, bool inlined = false)
+        : a_context(std::in_place, config(a_port, scheme, inlined)),
+          b_context(std::in_place, config(b_port, scheme, inlined)),
           a(*a_context),
           b(*b_context),
           to_b(a.add_peer(b.address())),
@@ -57,10 +57,12 @@ struct Pair {
     Pair(const Pair&) = delete;
     Pair& operator=(const Pair&) = delete;
 
-    static Config config(const std::string& port, const std::string& scheme) {
+    static Config config(const std::string& port, const std::string& scheme, bool inlined) {
         Config config;
         config.set("rails", "verbs:" + port).set("progress", "poll").set("probe", "off").set("node.share", "off");
-        config.set("bulk.scheme", scheme).set("verbs.bulk", "register");
+        config.set("bulk.scheme", scheme)
+            .set("verbs.bulk", "register")
+            .set("bulk.inlined", inlined ? "always" : "auto");
         return config;
     }
 
@@ -183,6 +185,7 @@ struct Variant {
     std::string scheme;
     bool chained = true;
     bool two_queues = false;
+    bool inlined = false;  // the first 16 KiB follow the announcement
     std::unique_ptr<Pair> pair{};
     std::vector<device::Counts> counted{};  // of each message
     std::vector<double> times{};            // ns, until both sides' requests are over
@@ -217,11 +220,12 @@ void schemes(const std::string& a_port, const std::string& b_port, std::size_t b
         for (const bool two_queues : {false, true}) {
             for (const bool chained : {true, false}) variants.push_back({scheme, chained, two_queues});
         }
+        variants.push_back({.scheme = scheme, .inlined = true});
     }
     std::vector<MemoryRegion> registered;
     for (auto& variant : variants) {
         device::make_two_queues(variant.two_queues);
-        variant.pair = std::make_unique<Pair>(a_port, b_port, variant.scheme);
+        variant.pair = std::make_unique<Pair>(a_port, b_port, variant.scheme, variant.inlined);
         registered.push_back(variant.pair->a.register_memory(from));
         registered.push_back(variant.pair->b.register_memory(to));
         for (int i = 0; i < 3; ++i) large(variant, from, to);
@@ -238,12 +242,14 @@ void schemes(const std::string& a_port, const std::string& b_port, std::size_t b
             for (const auto& message : one.counted) each.push_back(static_cast<double>(count(message)));
             return median(each);
         };
-        fmt::print("{} {} {} bytes {} control {} writes {} reads {} calls {} time {:.2f}\n", one.scheme,
-                   one.chained ? "chained" : "single", one.two_queues ? "two" : "one", bytes,
-                   typical([](const auto& message) { return message.frames(); }),
-                   typical([](const auto& message) { return message.writes; }),
-                   typical([](const auto& message) { return message.reads; }),
-                   typical([](const auto& message) { return message.calls; }), median(one.times) / unit);
+        fmt::print(
+            "{} {} {} bytes {} inlined {} control {} writes {} reads {} calls {} time {:.2f}\n", one.scheme,
+            one.chained ? "chained" : "single", one.two_queues ? "two" : "one", bytes,
+            typical([](const auto& message) { return message.of(rails::FrameType::inlined); }),
+            typical([](const auto& message) { return message.frames() - message.of(rails::FrameType::inlined); }),
+            typical([](const auto& message) { return message.writes; }),
+            typical([](const auto& message) { return message.reads; }),
+            typical([](const auto& message) { return message.calls; }), median(one.times) / unit);
     }
     if (to != from) throw std::runtime_error("the bytes are wrong");
     registered.clear();

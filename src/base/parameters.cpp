@@ -53,6 +53,10 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"bulk.scheme", choice, "", "auto",
         "large messages where a rail can both write and read remote memory: written, read, or the cheaper one",
         "auto|write|read"},
+    {"bulk.inlined", choice, "", "auto",
+        "first bytes of a large message, as many as eager.max, sent before its receiver asks for it: where that saves time, "
+        "always, or never",
+        "auto|always|never"},
     {"ack.delay", duration, "us", "100us", "how long an acknowledgement waits for data to ride on", "", 0, second},
 
     {"connect.timeout", duration, "s", "2s", "limit for connecting one pair of rails", "", millisecond, day_ns},

@@ -29,7 +29,7 @@ BulkIn::Transfer* BulkIn::begin(const Place& place) {
     transfer.lacking = ErrorCode::access_denied;
     transfer.place = place;
     transfer.start = place.pieces.front().data;
-    transfer.granted = transfer.put = transfer.got = 0;
+    transfer.granted = transfer.put = transfer.got = transfer.inlined = 0;
     transfer.getting = 0;
     transfer.unread.clear();
     transfer.offered.clear();
@@ -93,32 +93,46 @@ void BulkIn::send_cts(std::uint32_t peer, const CtsBody& cts, std::span<const ra
     rails_.send(peer, frame, now);
 }
 
-bool BulkIn::take(const Place& place, const Offer& offer, base::Nanoseconds now) {
+std::optional<Handle> BulkIn::take(const Place& place, const Offer& offer, base::Nanoseconds now) {
     Transfer* transfer = begin(place);
     if (transfer == nullptr) {
         refuse(place.peer, offer.sender, now);
-        return false;
+        return std::nullopt;
+    }
+    const auto handle = handle_of(*transfer);
+    if (place.bytes <= offer.inlined) {
+        refuse(place.peer, offer.sender, now);  // nothing but that
+        return handle;
     }
     transfer->sender = offer.sender;
-    std::uint64_t gets = 0;
+    std::uint64_t put_from = offer.inlined;
     if (scheme_ != Scheme::write && !offer.keys.empty()) {
         transfer->offered.assign(offer.keys.begin(), offer.keys.end());
         transfer->source.keys = transfer->offered;
-        gets = rails_.plan().split_gets(place.peer, transfer->source, place.bytes, now);
+        put_from += rails_.plan().split_gets(place.peer, transfer->source, place.bytes - offer.inlined, now);
     }
-    if (gets == 0) transfer->source.keys = {};
-    if (gets < place.bytes && !grant(*transfer, {gets, place.bytes}, now)) {
-        if (gets == 0) {
+    if (put_from == offer.inlined) transfer->source.keys = {};
+    if (put_from < place.bytes && !grant(*transfer, {put_from, place.bytes}, now)) {
+        if (put_from == offer.inlined) {
             refuse(place.peer, offer.sender, now);
-            forget(handle_of(*transfer));
-            return false;
+            forget(handle);
+            return std::nullopt;
         }
-        gets = place.bytes;  // nothing can be put here
+        put_from = place.bytes;  // nothing can be put here
     }
-    if (gets == 0) return true;
-    add_unread(*transfer, {0, gets});
+    if (put_from == offer.inlined) return handle;
+    add_unread(*transfer, {offer.inlined, put_from});
     rails_.offer_gets(place.peer, now);
-    return true;
+    return handle;
+}
+
+void BulkIn::add_inlined(Handle handle, std::span<const std::byte> bytes) {
+    Transfer* transfer = transfers_.find(handle);
+    if (transfer == nullptr || transfer->code != ErrorCode::ok) return;
+    const auto wanted = bytes.first(std::min<std::size_t>(bytes.size(), transfer->place.bytes));
+    base::copy(transfer->start, wanted.data(), wanted.size());
+    transfer->inlined = wanted.size();
+    end_if_over(*transfer);
 }
 
 /// Asks the peer to put that part. False when no rail can be opened for it.
@@ -295,7 +309,7 @@ void BulkIn::confirm(Transfer& transfer, base::Nanoseconds now) {
 // --- The end ---------------------------------------------------------------------------------------------------------
 
 void BulkIn::end_if_over(Transfer& transfer) {
-    if (transfer.put + transfer.got < transfer.place.bytes || transfer.getting > 0) return;
+    if (transfer.put + transfer.got + transfer.inlined < transfer.place.bytes || transfer.getting > 0) return;
     end(transfer, transfer.incomplete ? transfer.lacking : ErrorCode::ok);
 }
 

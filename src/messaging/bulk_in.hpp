@@ -63,9 +63,12 @@ public:
     struct Offer {
         Handle sender;
         std::span<const rails::BulkTarget::Key> keys;
+        std::uint32_t inlined = 0;  // bytes that it sends without being asked
     };
-    /// Brings it into the place. False when that cannot be; the peer is told.
-    [[nodiscard]] bool take(const Place& place, const Offer& offer, base::Nanoseconds now);
+    /// Brings it into the place. Nothing when that cannot be; the peer is told.
+    [[nodiscard]] std::optional<Handle> take(const Place& place, const Offer& offer, base::Nanoseconds now);
+    /// The bytes that the peer sent without being asked, once; of a transfer that is over they are dropped.
+    void add_inlined(Handle handle, std::span<const std::byte> bytes);
     /// Tells the peer that nothing of it is wanted.
     void refuse(std::uint32_t peer, Handle sender, base::Nanoseconds now);
     /// ... nor of anything else: for its sender it fails as peer_left.
@@ -109,6 +112,7 @@ private:
         std::uint64_t granted = 0;   // bytes that the peer is to put ...
         std::uint64_t put = 0;       // ... and has put
         std::uint64_t got = 0;
+        std::uint64_t inlined = 0;  // bytes that came without being asked for
         std::vector<rails::OpenRegion> regions;
         // Getting.
         Handle sender;

@@ -14,6 +14,7 @@ BulkOut::Transfer& BulkOut::begin(const Source& source) {
     if (source.peer >= flows_.size()) flows_.resize(source.peer + 1);
     if (flows_[source.peer] == nullptr) flows_[source.peer] = std::make_unique<Flow>();
     ++flows_[source.peer]->transfers;
+    ++open_;
     Transfer& transfer = transfers_.take();
     transfer.cleared = transfer.denied = false;
     transfer.code = transfer.gone = ErrorCode::ok;
@@ -50,7 +51,10 @@ Handle BulkOut::offer(const Source& source) {
 
 /// Whether the peer may have so many more of the bytes that it says it wants in all.
 bool BulkOut::wants(Transfer& transfer, std::uint64_t wanted, std::uint64_t more) noexcept {
-    if (!std::exchange(transfer.cleared, true)) transfer.wanted = wanted;
+    if (!std::exchange(transfer.cleared, true)) {
+        transfer.wanted = wanted;
+        transfer.granted = std::min<std::uint64_t>(transfer.source.inlined, wanted);
+    }
     return wanted == transfer.wanted && wanted <= transfer.source.bytes &&
            more <= wanted - transfer.granted - transfer.got;
 }
@@ -63,7 +67,8 @@ bool BulkOut::on_cts(std::uint32_t peer, std::span<const std::byte> body, base::
     const bool again = transfer->cleared;
     if (!wants(*transfer, cts->wanted, cts->bytes)) return false;
     // Only of what it may get it may ask for parts.
-    if (transfer->offered.empty() ? again || cts->bytes != cts->wanted : again && cts->bytes == 0) return false;
+    const bool all = cts->bytes == cts->wanted - transfer->granted;
+    if (transfer->offered.empty() ? again || !all : again && cts->bytes == 0) return false;
     flows_[peer]->would_get = cts->would_get;
     transfer->receiver = cts->receiver;
     if (cts->leaves) transfer->code = ErrorCode::peer_left;
@@ -257,6 +262,7 @@ void BulkOut::remove(Transfer& transfer) noexcept {
     transfer.regions.drop(use_for(transfer));
     rails_.regions().close(transfer.offered);  // from here on nobody reads it
     --flow.transfers;
+    --open_;
     std::erase(flow.ready, transfer.index);
     transfers_.give(transfer);
 }

@@ -35,6 +35,7 @@ public:
         std::uint32_t peer = 0;
         std::span<const transports::Segment> pieces;
         std::uint64_t bytes = 0;
+        std::uint32_t inlined = 0;  // of those: the first ones, which have been sent
         Owner* owner = nullptr;
         std::uint64_t cookie = 0;  // the owner's
     };
@@ -62,6 +63,9 @@ public:
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept {
         return peer < flows_.size() && flows_[peer] != nullptr && flows_[peer]->transfers > 0;
     }
+
+    /// ... to anybody.
+    [[nodiscard]] bool any_busy() const noexcept { return open_ > 0; }
 
     // What the rail manager asks and tells (rails::Upper).
     [[nodiscard]] rails::Frame* next(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
@@ -95,7 +99,7 @@ private:
         Source source;
         Handle receiver;
         std::uint64_t wanted = 0;
-        std::uint64_t granted = 0;    // of that, to be put
+        std::uint64_t granted = 0;    // of that, to be put, or inlined
         std::uint64_t got = 0;        // ... and what the peer has got
         std::uint32_t under_way = 0;  // frames not yet released
         std::uint64_t unplanned = 0;  // bytes not yet cut into frames
@@ -137,6 +141,7 @@ private:
     rails::RailManager& rails_;
     LastingRegions& lasting_;
     SlotTable<Transfer> transfers_;
+    std::size_t open_ = 0;                      // of those
     std::vector<std::unique_ptr<Flow>> flows_;  // by peer
     std::vector<rails::RailShare> shares_;      // scratch
     std::vector<rails::BulkTarget::Key> keys_;  // scratch

@@ -58,11 +58,17 @@ Scheme scheme_of(const Config& config) {
     return name == "write" ? Scheme::write : name == "read" ? Scheme::read : Scheme::automatic;
 }
 
+Inlining inlining_of(const Config& config) {
+    const auto name = config.text("bulk.inlined");
+    return name == "always" ? Inlining::always : name == "never" ? Inlining::never : Inlining::automatic;
+}
+
 Sender::Options sender_options(const Config& config) {
     Sender::Options options;
     options.eager_max = config.number("eager.max");
     options.eager_window = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit);
     options.scheme = scheme_of(config);
+    options.inlining = inlining_of(config);
     return options;
 }
 
@@ -303,6 +309,7 @@ bool Engine::on_frame(std::uint32_t peer, const rails::FrameHeader& header, std:
     switch (header.type) {
         case rails::FrameType::eager: return receiver_.on_eager(peer, body, now_);
         case rails::FrameType::rts: return receiver_.on_rts(peer, body, now_);
+        case rails::FrameType::inlined: return receiver_.on_inlined(peer, body);
         case rails::FrameType::cts: return bulk_out_.on_cts(peer, body, now_);
         case rails::FrameType::fin_ack: return bulk_out_.on_fin_ack(peer, body);
         case rails::FrameType::fin:

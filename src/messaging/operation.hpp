@@ -4,6 +4,7 @@
 // Lifetime: in the engine's SlotTable; a Request names it until its result is taken or the Request is destroyed.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -169,6 +170,15 @@ RAILMUX_IN_LINE void scatter(std::span<const transports::Segment> to, std::span<
     if (to.size() != 1) return scatter_pieces(to, from);
     assert(from.size() <= to.front().size);
     base::copy(to.front().data, from.data(), from.size());
+}
+/// The first `bytes` of a list that has more.
+inline void gather(std::byte* to, std::span<const transports::Segment> from, std::size_t bytes) noexcept {
+    for (const auto& piece : from) {
+        const auto part = std::min(piece.size, bytes);
+        base::copy(to, piece.data, part);
+        to += part;
+        bytes -= part;
+    }
 }
 RAILMUX_IN_LINE void gather(std::byte* to, std::span<const transports::Segment> from) noexcept {
     for (const auto& piece : from) {

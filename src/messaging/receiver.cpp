@@ -45,7 +45,7 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
         operations_.finish(operation,
                            {.code = message.orphan, .peer = status.peer, .tag = status.tag, .message = status.message});
     } else if (message.left_behind) {
-        answer_rts(operation, status, {message.sender, message.offered}, now);
+        pass_inlined(message, answer_rts(operation, status, {message.sender, message.offered, message.inlined}, now));
     } else {
         const auto bytes = static_cast<std::size_t>(message.bytes);
         deliver(operation, status,
@@ -60,6 +60,7 @@ void Receiver::drop(Arrived& message, base::Nanoseconds now) {
     if (message.left_behind && message.orphan == ErrorCode::ok) {
         closed_ ? bulk_.refuse_for_good(message.peer, message.sender, now)
                 : bulk_.refuse(message.peer, message.sender, now);
+        pass_inlined(message, std::nullopt);
     }
     free(message);
 }
@@ -67,7 +68,7 @@ void Receiver::drop(Arrived& message, base::Nanoseconds now) {
 void Receiver::give_credit(const Arrived& message, base::Nanoseconds now) {
     if (message.orphan != ErrorCode::ok)
         return;  // the next session counts from nought: it would seem that more was taken than was sent
-    rails_.consumed(message.peer, message.left_behind ? rts_credit : credit_of(message.bytes), now);
+    rails_.consumed(message.peer, credit_of(message.left_behind ? message.inlined : message.bytes), now);
 }
 
 void Receiver::free(Arrived& message) noexcept {
@@ -91,27 +92,34 @@ void Receiver::keep_eager(std::uint32_t peer, const EagerBody& eager, base::Nano
     message.left_behind = false;
     message.orphan = ErrorCode::ok;
     message.bytes = eager.payload.size();
-    if (!eager.payload.empty()) {
-        message.payload = rails_.pool().take(eager.payload.size());
-        std::memcpy(message.payload->data(), eager.payload.data(), eager.payload.size());
-    }
+    if (!eager.payload.empty()) message.payload = keep(eager.payload);
     matcher_.add(message);
     ++unexpected_;
+}
+
+rails::Frame* Receiver::keep(std::span<const std::byte> payload) {
+    rails::Frame* copy = rails_.pool().take(payload.size());
+    std::memcpy(copy->data(), payload.data(), payload.size());
+    return copy;
 }
 
 bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
     const auto rts = parse_rts(body, keys_);
     if (!rts) return false;
+    if (rts->inlined > 0 && std::ranges::find(coming_, peer, &Coming::peer) != coming_.end()) return false;
     if (Operation* operation = match(peer, rts->tag); operation != nullptr) {
-        rails_.consumed(peer, rts_credit, now);
-        answer_rts(*operation,
-                   {.peer = Peer::from_index(peer), .tag = rts->tag, .message = static_cast<std::size_t>(rts->bytes)},
-                   {rts->sender, keys_}, now);
+        rails_.consumed(peer, credit_of(rts->inlined), now);
+        const auto transfer = answer_rts(
+            *operation,
+            {.peer = Peer::from_index(peer), .tag = rts->tag, .message = static_cast<std::size_t>(rts->bytes)},
+            {rts->sender, keys_, rts->inlined}, now);
+        if (rts->inlined > 0) coming_.push_back({.peer = peer, .bytes = rts->inlined, .transfer = transfer});
         return true;
     }
     if (closed_) {
-        rails_.consumed(peer, rts_credit, now);
+        rails_.consumed(peer, credit_of(rts->inlined), now);
         bulk_.refuse_for_good(peer, rts->sender, now);
+        if (rts->inlined > 0) coming_.push_back({.peer = peer, .bytes = rts->inlined});
         return true;
     }
     Arrived& message = arrived_.take();
@@ -120,6 +128,8 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
     message.left_behind = true;
     message.orphan = ErrorCode::ok;
     message.bytes = rts->bytes;
+    message.inlined = rts->inlined;
+    if (rts->inlined > 0) coming_.push_back({.peer = peer, .bytes = rts->inlined, .message = &message});
     message.sender = rts->sender;
     message.offered.assign(keys_.begin(), keys_.end());
     matcher_.add(message);
@@ -127,20 +137,43 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
     return true;
 }
 
-void Receiver::answer_rts(Operation& operation, const Status& message, const BulkIn::Offer& offer,
-                          base::Nanoseconds now) {
+bool Receiver::on_inlined(std::uint32_t peer, std::span<const std::byte> body) {
+    const auto place = std::ranges::find(coming_, peer, &Coming::peer);
+    if (place == coming_.end() || place->bytes != body.size()) return false;
+    const auto coming = *place;
+    coming_.erase(place);
+    if (coming.message != nullptr) coming.message->payload = keep(body);
+    if (coming.transfer) bulk_.add_inlined(*coming.transfer, body);
+    return true;
+}
+
+/// A kept message is kept no longer: its inlined bytes go to that transfer, now or when they come, or nowhere.
+void Receiver::pass_inlined(Arrived& message, std::optional<Handle> transfer) {
+    const auto place = std::ranges::find(coming_, &message, &Coming::message);
+    if (place != coming_.end()) {
+        place->message = nullptr;
+        place->transfer = transfer;
+    } else if (transfer && message.inlined > 0) {
+        bulk_.add_inlined(*transfer, {message.payload->data(), message.inlined});
+    }
+}
+
+/// The transfer that brings it, if there is one.
+std::optional<Handle> Receiver::answer_rts(Operation& operation, const Status& message, const BulkIn::Offer& offer,
+                                           base::Nanoseconds now) {
     const auto peer = message.peer.index();
     const auto status = received(message, operation.bytes);
     if (status.bytes == 0) {
         bulk_.refuse(peer, offer.sender, now);
         operations_.finish(operation, status);
-        return;
+        return std::nullopt;
     }
     operation.status = status;  // what it will be if all goes well
-    const bool taken = bulk_.take(
+    const auto transfer = bulk_.take(
         {.peer = peer, .pieces = operation.buffer(), .bytes = status.bytes, .owner = this, .cookie = operation.index},
         offer, now);
-    if (!taken) bulk_received(operation.index, ErrorCode::out_of_memory);
+    if (!transfer) bulk_received(operation.index, ErrorCode::out_of_memory);
+    return transfer;
 }
 
 void Receiver::bulk_received(std::uint64_t index, ErrorCode code) {
@@ -160,6 +193,7 @@ void Receiver::peer_gone(std::uint32_t peer, ErrorCode code) {
     arrived_.for_each([&](Arrived& message) {
         if (message.peer == peer && message.orphan == ErrorCode::ok) message.orphan = code;
     });
+    std::erase_if(coming_, [&](const Coming& coming) { return coming.peer == peer; });
 }
 
 void Receiver::close(base::Nanoseconds now) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "messaging/bulk_in.hpp"
@@ -25,8 +26,9 @@ struct Arrived : Unexpected {
 
     bool left_behind = false;          // by rendezvous: the payload is still with the sender
     ErrorCode orphan = ErrorCode::ok;  // the session that it came by is over, and how it ended
-    rails::Frame* payload = nullptr;   // eager: a copy, in a frame of the pool
+    rails::Frame* payload = nullptr;   // eager, and inlined once it is here: a copy, in a frame of the pool
     std::uint64_t bytes = 0;
+    std::uint32_t inlined = 0;  // left behind: but for so many
     Handle sender;
     std::vector<rails::BulkTarget::Key> offered;  // left behind: where it can be got from
 
@@ -53,6 +55,7 @@ public:
     // Frames; false when one breaks the protocol.
     [[nodiscard]] inline bool on_eager(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool on_inlined(std::uint32_t peer, std::span<const std::byte> body);
 
     void peer_gone(std::uint32_t peer, ErrorCode code);
 
@@ -64,10 +67,22 @@ public:
     [[nodiscard]] std::uint64_t unexpected() const noexcept { return unexpected_; }
 
 private:
+    /// The first bytes of an announced message, which come next from the peer, and where they go: to a message that is kept, to
+    /// the transfer of one that is being received, or, if that is over, nowhere.
+    struct Coming {
+        std::uint32_t peer = 0;
+        std::uint32_t bytes = 0;
+        Arrived* message = nullptr;
+        std::optional<Handle> transfer{};
+    };
+
     void keep_eager(std::uint32_t peer, const EagerBody& eager, base::Nanoseconds now);
     void start_late(Operation& operation, base::Nanoseconds now);
     inline void deliver(Operation& operation, Status status, std::span<const std::byte> payload);
-    void answer_rts(Operation& operation, const Status& message, const BulkIn::Offer& offer, base::Nanoseconds now);
+    [[nodiscard]] std::optional<Handle> answer_rts(Operation& operation, const Status& message,
+                                                   const BulkIn::Offer& offer, base::Nanoseconds now);
+    void pass_inlined(Arrived& message, std::optional<Handle> transfer);
+    [[nodiscard]] rails::Frame* keep(std::span<const std::byte> payload);
     void bulk_received(std::uint64_t operation, ErrorCode code) override;
     void give_credit(const Arrived& message, base::Nanoseconds now);
     void free(Arrived& message) noexcept;
@@ -78,6 +93,7 @@ private:
     BulkIn& bulk_;
     Matcher matcher_;
     SlotTable<Arrived> arrived_;
+    std::vector<Coming> coming_;                // of a peer one at most
     std::vector<rails::BulkTarget::Key> keys_;  // scratch
     std::uint64_t unexpected_ = 0;
     bool closed_ = false;

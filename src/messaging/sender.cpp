@@ -56,17 +56,31 @@ bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& tal
     }
     const auto used = flow.charged - talk.consumed_there;
     if (used + rts_credit > options_.eager_window + options_.header_window) return false;
-    flow.charged += rts_credit;
-    send_rts(operation, now);
+    const auto inlined = used < options_.eager_window ? inlined_of(operation, options_.eager_window - used, now) : 0;
+    flow.charged += credit_of(inlined);
+    send_rts(operation, inlined, now);
     return true;
 }
 
 // --- Rendezvous ------------------------------------------------------------------------------------------------------
 
-void Sender::send_rts(Operation& operation, base::Nanoseconds now) {
+/// How many of its first bytes go ahead of the answer. If there is no other transfer, nothing else uses the network meanwhile:
+/// they cost both sides a copy, and save the time that they take.
+std::uint32_t Sender::inlined_of(const Operation& operation, std::uint32_t credit, base::Nanoseconds now) {
+    if (options_.inlining == Inlining::never || operation.bytes <= options_.eager_max) return 0;
+    auto bytes = options_.eager_max;
+    if (options_.inlining == Inlining::automatic) {
+        if (bulk_.any_busy()) return 0;
+        bytes = rails_.plan().unasked(operation.peer, operation.bytes, bytes, now);
+    }
+    return credit_of(bytes) > credit ? 0 : static_cast<std::uint32_t>(bytes);
+}
+
+void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanoseconds now) {
     const BulkOut::Source source{.peer = operation.peer,
                                  .pieces = operation.buffer(),
                                  .bytes = operation.bytes,
+                                 .inlined = inlined,
                                  .owner = this,
                                  .cookie = operation.index};
     const bool offers = offers_gets(operation);
@@ -77,9 +91,25 @@ void Sender::send_rts(Operation& operation, base::Nanoseconds now) {
     frame->type = FrameType::rts;
     frame->flags = rails::frame_flag::ordered;
     frame->bytes = static_cast<std::uint32_t>(size);
-    write_rts(frame->data() + FrameHeader::size, {.tag = operation.tag, .bytes = operation.bytes, .sender = sender},
-              keys);
+    write_rts(frame->data() + FrameHeader::size,
+              {.tag = operation.tag, .bytes = operation.bytes, .sender = sender, .inlined = inlined}, keys);
+    operation.status.rails = 0;
     rails_.send(operation.peer, frame, now);
+    if (inlined == 0) return;
+    rails_.post_lined_up(now);  // or the network would bring both at once
+    send_inlined(operation, inlined, now);
+}
+
+/// In a frame of their own, right behind the rts: within it, the answer would have to wait for them, and nothing be saved.
+void Sender::send_inlined(Operation& operation, std::uint32_t bytes, base::Nanoseconds now) {
+    Frame* frame = rails_.pool().take(FrameHeader::size + bytes);
+    frame->type = FrameType::inlined;
+    frame->flags = rails::frame_flag::ordered;
+    frame->bytes = FrameHeader::size + bytes;
+    frame->payload = frame->aux = bytes;
+    gather(frame->data() + FrameHeader::size, operation.buffer(), bytes);
+    rails_.send(operation.peer, frame, now);
+    if (frame->link != rails::no_link) operation.status.rails = std::uint64_t{1} << frame->rail;
 }
 
 /// Whether the receiver may get it. Either way three times the latency goes by until the bytes are there, and memory is
@@ -102,7 +132,7 @@ void Sender::bulk_sent(std::uint64_t index, ErrorCode code, std::uint64_t rails)
                                    .tag = operation.tag,
                                    .bytes = code == ErrorCode::ok ? operation.bytes : 0,
                                    .message = operation.bytes,
-                                   .rails = rails});
+                                   .rails = rails | operation.status.rails});
 }
 
 void Sender::peer_gone(std::uint32_t peer, ErrorCode code) {

@@ -1,5 +1,6 @@
 // Sender: the way of a message out. In order of the calls, each message goes eagerly (its payload travels with the header)
-// or by rendezvous (the header asks, the receiver says where to, the bytes follow over all links), as credit allows.
+// or by rendezvous (the header asks, the receiver says where to, the bytes follow over all links), as credit allows. Of the
+// latter the first bytes may go right behind the header (inlined), so that the network does not stand idle until the answer.
 //
 // Flow control: a message costs credit until the receiver's application has taken it. When the eager window is used up,
 // further messages go by rendezvous, which costs the receiver no memory but a header; so an unexpected flood stops
@@ -29,6 +30,7 @@ public:
         std::uint32_t eager_window = 16384;   // credit units
         std::uint32_t header_window = 65536;  // credit units beyond, for headers only
         Scheme scheme = Scheme::automatic;
+        Inlining inlining = Inlining::automatic;
     };
 
     Sender(Options options, Operations& operations, rails::RailManager& rails, BulkOut& bulk,
@@ -70,7 +72,9 @@ private:
     template <typename Fill>
     [[nodiscard]] RAILMUX_IN_LINE bool try_eager(const Eager& message, Flow& flow, rails::Conversation& talk,
                                                  base::Nanoseconds now, std::uint64_t& sent, Fill fill);
-    void send_rts(Operation& operation, base::Nanoseconds now);
+    [[nodiscard]] std::uint32_t inlined_of(const Operation& operation, std::uint32_t credit, base::Nanoseconds now);
+    void send_rts(Operation& operation, std::uint32_t inlined, base::Nanoseconds now);
+    void send_inlined(Operation& operation, std::uint32_t bytes, base::Nanoseconds now);
     [[nodiscard]] bool offers_gets(const Operation& operation) const;
     void bulk_sent(std::uint64_t operation, ErrorCode code, std::uint64_t rails) override;
 

@@ -22,8 +22,8 @@ void store_handle(std::byte* to, Handle handle) noexcept {
     base::store(to + 4, handle.generation);
 }
 
-bool read_keys(base::Reader& in, std::vector<rails::BulkTarget::Key>& keys) {
-    const auto count = in.read<std::uint64_t>();
+namespace {
+bool read_key_list(base::Reader& in, std::uint64_t count, std::vector<rails::BulkTarget::Key>& keys) {
     if (!in.ok() || count > rails::max_rails || in.left() != count * bulk_key_size) return false;
     keys.clear();
     for (std::uint64_t i = 0; i < count; ++i) {
@@ -38,6 +38,12 @@ bool read_keys(base::Reader& in, std::vector<rails::BulkTarget::Key>& keys) {
         keys.push_back(entry);
     }
     return true;
+}
+}  // namespace
+
+bool read_keys(base::Reader& in, std::vector<rails::BulkTarget::Key>& keys) {
+    const auto count = in.read<std::uint64_t>();
+    return read_key_list(in, count, keys);
 }
 
 void store_keys(std::byte* to, std::span<const rails::BulkTarget::Key> keys) noexcept {
@@ -57,7 +63,10 @@ std::optional<RtsBody> parse_rts(std::span<const std::byte> body, std::vector<ra
     rts.tag = in.read<std::uint64_t>();
     rts.bytes = in.read<std::uint64_t>();
     rts.sender = read_handle(in);
-    if (!read_keys(in, keys)) return std::nullopt;
+    const auto count = in.read<std::uint32_t>();
+    rts.inlined = in.read<std::uint32_t>();
+    if (rts.inlined > largest_small || (rts.inlined > 0 && rts.inlined >= rts.bytes)) return std::nullopt;
+    if (!read_key_list(in, count, keys)) return std::nullopt;
     return rts;
 }
 
@@ -104,6 +113,7 @@ void write_rts(std::byte* to, const RtsBody& body, std::span<const rails::BulkTa
     base::store(to + 8, body.bytes);
     store_handle(to + 16, body.sender);
     store_keys(to + 24, keys);
+    base::store(to + 28, body.inlined);  // the upper half of the count
 }
 
 void write_cts(std::byte* to, const CtsBody& body, std::span<const rails::BulkTarget::Key> keys) noexcept {

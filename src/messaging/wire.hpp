@@ -28,12 +28,14 @@ struct EagerBody {
     std::span<const std::byte> payload;
 };
 
-/// rts: u64 tag, u64 bytes, handle of the sender, u64 count, count x {u64 rail, u64 id, u64 secret}: where to get it from.
+/// rts: u64 tag, u64 bytes, handle of the sender, u32 count, u32 bytes that follow in a frame `inlined`, which is just them,
+/// count x {u64 rail, u64 id, u64 secret}: where to get it from.
 struct RtsBody {
     static constexpr std::size_t size = 32;
     std::uint64_t tag = 0;
     std::uint64_t bytes = 0;
     Handle sender;
+    std::uint32_t inlined = 0;  // of those; some are left
 };
 
 /// cts: handle of the sender, handle of the receiver, u64 bytes wanted in all, u64 offset, u64 bytes: that part is to be put;
@@ -106,7 +108,11 @@ inline constexpr std::size_t credit_unit = 64;
 /// receiver, or whichever is known to cost less.
 enum class Scheme : std::uint8_t { automatic, write, read };
 
-/// A message that leaves its payload behind costs the receiver its header only.
-inline constexpr std::uint32_t rts_credit = 1;
+/// Whether the first bytes of a rendezvous follow its announcement (parameter bulk.inlined): where that is known to save time,
+/// or whenever there is credit for them.
+enum class Inlining : std::uint8_t { automatic, always, never };
+
+/// A message that leaves its payload behind costs the receiver its header only, and what is inlined.
+inline constexpr std::uint32_t rts_credit = credit_of(0);
 
 }  // namespace railmux::messaging

@@ -14,6 +14,11 @@ constexpr std::uint64_t smallest_share = 16 * 1024;
 // they are sent, and when they have come: unshaped, pieces of 256 KiB were half as fast (docs/failover.md).
 constexpr std::uint64_t summed_piece = 64 * 1024;
 
+// An announcement is answered after two latencies, and what both sides do meanwhile: about as long on fast networks.
+constexpr sched::Ticks answer_latencies = 4;
+// So small a part of a message (a thirty-second) saves less time than it varies by.
+constexpr std::uint64_t least_unasked = 32;
+
 // With it a rail is given so much that it stays busy until the next acknowledgement (they may be kept back for 100 us, and
 // the peer's engine for longer), and no more: what is handed over can no longer go another way.
 constexpr base::Nanoseconds horizon = base::millisecond;
@@ -115,6 +120,20 @@ bool BulkPlan::prefers_get(std::uint32_t peer, std::uint64_t bytes) {
                const Link& link = links_.at(slot);
                return regions_.gets_over(link) && rails_[link.rail].rail->prefers_get(link.id, bytes);
            });
+}
+
+std::uint64_t BulkPlan::unasked(std::uint32_t peer, std::uint64_t bytes, std::uint64_t most, base::Nanoseconds now) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr || talk->links.empty()) return 0;
+    ledger_.refresh(*talk, now);
+    const auto place = talk->links.size() == 1 ? 0 : talk->only;
+    if (place == Conversation::none) return 0;
+    const auto& traits = rails_[links_.at(talk->links[place]).rail].traits();
+    if (traits.get || traits.copies_puts || traits.by_processors) return 0;
+    const auto& cost = talk->candidates[place].cost;
+    const auto idle = answer_latencies * std::max<sched::Ticks>(cost.latency, 0);
+    most = std::min(most, static_cast<std::uint64_t>(idle / std::max<sched::Ticks>(cost.per_byte, 1)));
+    return most < bytes / least_unasked ? 0 : most;
 }
 
 bool BulkPlan::gets_from(std::uint32_t slot, const BulkTarget& source) {

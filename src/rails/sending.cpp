@@ -271,8 +271,9 @@ void RailManager::account_posted(Link& link, std::size_t taken) {
         if (of_application) traffic.sent_bytes += frame->payload;
         if (work.quiet) {
             sent_off(link, *frame);
-        } else if (of_application && frame->piece_count > 0 && rails_[link.rail].traits().copies_puts) {
-            traffic.copied_bytes += frame->unregistered_bytes();
+        } else if (of_application && (frame->piece_count > 0 || frame->type == FrameType::inlined) &&
+                   rails_[link.rail].traits().copies_puts) {
+            traffic.copied_bytes += frame->type == FrameType::inlined ? frame->payload : frame->unregistered_bytes();
         }
     }
 }

@@ -79,7 +79,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             }
             break;
         case 4: (void)messaging::parse_eager(bytes); break;
-        case 5: (void)messaging::parse_rts(bytes, keys); break;
+        case 5:
+            if (const auto rts = messaging::parse_rts(bytes, keys); rts && rts->inlined > 0)
+                check(rts->inlined <= messaging::largest_small && rts->inlined < rts->bytes);
+            break;
         case 6: (void)messaging::parse_cts(bytes, keys); break;
         case 7:
             (void)messaging::parse_fin(bytes);

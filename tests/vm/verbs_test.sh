@@ -33,10 +33,11 @@ for rail in sys.argv[1:]:
 }
 between 'verbs:*' verbs:rxe0 verbs:rxe1 || exit 12
 between 'verbs:rxe0*,tcp:lo' verbs:rxe0 tcp:lo || exit 13
-# copies HOW [SCHEME]: whether large messages are copied at either side when verbs.bulk is HOW
+# copies HOW [SCHEME [INLINED]]: whether large messages are copied at either side when verbs.bulk is HOW
 copies() {
     RAILMUX_REPORT=1 timeout -k 9 200 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'verbs:*' \
-        --set "verbs.bulk=$1" --set "bulk.scheme=${2:-auto}" --sizes 1M --iterations 2 --warm-up 1 >run 2>report || return 2
+        --set "verbs.bulk=$1" --set "bulk.scheme=${2:-auto}" --set "bulk.inlined=${3:-auto}" \
+        --sizes 1M --iterations 2 --warm-up 1 >run 2>report || return 2
     grep -q '^total  *[1-9]' report || { cat report; return 2; }
     grep -q 'copied into registered memory' report
 }
@@ -45,6 +46,7 @@ for scheme in write read; do
     status=0
     copies register $scheme || status=$?
     [ $status = 1 ] || { cat report; exit 15; }
+    copies register $scheme always || exit 16  # what goes ahead is
 done
 # remapped HOW SCHEME: memory that is unmapped and mapped anew, registered and taken back, shared with a child: never a
 # registration of old pages
