@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,7 @@ struct Port {
     std::vector<std::byte> name;  // of the endpoint, for others
     int descriptor = -1;          // turns readable when completions come; -1 where the provider has none to trust
     bool multi_receive = false;   // one buffer takes many messages
+    bool reads = false;           // the memory of others (fi_read): by this side's kernel, over when it returns
     bool fetches = false;         // ... and is called filled while large ones are still on their way into it
 
     // shm (1.17) goes on using the memory of endpoints of its own process that are closed, when others of the process send to
@@ -63,8 +65,9 @@ struct Port {
     [[nodiscard]] bool registers() const noexcept { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
 };
 
-/// Opens an endpoint that receives messages of `message_bytes` at most. Throws Error.
-[[nodiscard]] Port open_port(Info info, std::size_t message_bytes);
+/// Opens an endpoint that receives messages of `message_bytes` at most. Throws Error. Without `sleeps` it has no descriptor, to
+/// which providers otherwise write, and from which they read, with each message.
+[[nodiscard]] Port open_port(Info info, std::size_t message_bytes, bool sleeps);
 
 /// What a negative return value or an error completion says.
 [[nodiscard]] std::string in_words(ssize_t code);
@@ -99,7 +102,7 @@ private:
 /// What is given to the provider as the context of an operation, and comes back with its completion.
 struct Operation {
     fi_context2 context{};  // for the provider; first, so that its address is that of the whole
-    bool receive = false;
+    enum class Kind : std::uint8_t { send, receive, read } kind = Kind::send;
 };
 
 }  // namespace railmux::transports::ofi

@@ -5,6 +5,7 @@
 #include <array>
 #include <cassert>
 
+#include "base/bytes.hpp"
 #include "transports/ofi/rail.hpp"
 
 namespace railmux::transports::ofi {
@@ -16,7 +17,7 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
         const auto& work = works[posted];
         Link* link = links_.find(work.link);
         if (link == nullptr || link->phase != Phase::up) {
-            events_.done(work.link, work.cookie, WorkStatus::link_lost);
+            if (!work.quiet) events_.done(work.link, work.cookie, WorkStatus::link_lost);
             continue;
         }
         const auto result = send(*link, work);
@@ -25,14 +26,36 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
             if (std::ranges::find(refused_, work.link) == refused_.end()) refused_.push_back(work.link);
             break;
         }
+        if (work.quiet) continue;
         if (result == Sent::failed) {
             events_.done(work.link, work.cookie, WorkStatus::link_lost);
             continue;
         }
         ++link->undone;
-        if (!link->put.open) events_.done(work.link, work.cookie, WorkStatus::ok);
+        if (!link->put.open && work.op != Op::get) events_.done(work.link, work.cookie, WorkStatus::ok);
     }
     return posted;
+}
+
+bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
+    const auto size = Header::size + frame.size();
+    Link* const link = links_.find(id, Phase::up);
+    const bool free = link != nullptr && !link->put.open && link->peer->waiting == 0 && link->undone < tx_depth &&
+                      link->peer->turns.idle();
+    if (!free || size > inject_bytes_) [[unlikely]]
+        return transports::Rail::send_short(id, frame);  // which finds out why, and what to do
+    {
+        [[maybe_unused]] const auto scope = guard_.enter();
+        std::array<std::byte, inject_most> message;
+        write(message.data(), Header{.kind = Kind::frame, .number = link->next_number, .to = link->theirs});
+        base::copy(message.data() + Header::size, frame.data(), frame.size());
+        if (fi_inject(endpoint_->port.endpoint.get(), message.data(), size, link->peer->at) == 0) {
+            ++link->next_number;
+            link->refused = false;
+            return true;
+        }
+    }
+    return transports::Rail::send_short(id, frame);  // the same again, for what is to be done about it
 }
 
 Rail::Sent Rail::send(Link& link, const Work& work) noexcept {
@@ -41,7 +64,7 @@ Rail::Sent Rail::send(Link& link, const Work& work) noexcept {
     if (link.put.open || link.peer->waiting > 0 || link.undone >= tx_depth) return Sent::not_now;
     if (!link.peer->turns.may_ask(link.id)) return Sent::not_now;
     if (work.op == Op::send) return send_frame(link, work);
-    assert(work.op == Op::put);
+    if (work.op == Op::get) return begin_get(link, work);
     auto& put = link.put;
     put = {.notify = work.notify,
            .immediate = work.immediate,

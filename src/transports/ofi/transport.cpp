@@ -29,6 +29,7 @@ public:
           rails_(base::Selector::parse(services.config.text("rails"))),
           providers_(base::Selector::parse(services.config.text("ofi.providers"))),
           encrypt_(services.config.flag("tcp.encryption")),
+          sleeps_(services.config.text("progress") != "poll"),
           asked_(services.survey || services.config.text("ofi.providers") != "all" ||
                  services.config.text("rails").find("ofi") != std::string::npos ||
                  services.config.text("transports").find("ofi") != std::string::npos) {}
@@ -51,6 +52,7 @@ private:
     base::Selector rails_;
     base::Selector providers_;
     bool encrypt_;  // what can be
+    bool sleeps_;   // somebody, until something comes
     bool asked_;    // somebody wants to know what libfabric has
     std::vector<FabricDomain> domains_;
 };
@@ -156,12 +158,12 @@ std::unique_ptr<transports::Rail> OfiTransport::open(const RailInfo& device) {
     if (known == domains_.end())
         throw Error(ErrorCode::no_rails, device.name + " is not there any more",
                     "it went away after it was listed: see `railmux info`");
-    const auto open = [provider = known->provider, domain = known->domain] {
+    const auto open = [provider = known->provider, domain = known->domain, sleeps = sleeps_] {
         auto found = query(provider, domain);
         if (found.empty())
             throw Error(ErrorCode::no_rails, provider + " has no domain " + domain + " any more",
                         "it went away after it was listed: see `railmux info`");
-        return open_port(std::move(found.front()), message_bytes);
+        return open_port(std::move(found.front()), message_bytes, sleeps);
     };
     auto port = within(patience_slices, "opening " + device.name, open);
     return std::make_unique<Rail>(device.name, std::move(port), open, common_, log_);

@@ -16,8 +16,10 @@ public:
     static constexpr int works = 16;    // of one turn
     static constexpr int patience = 8;  // others turned away before who has nothing to send loses its turn
 
+    /// Nobody waits.
+    [[nodiscard]] bool idle() const noexcept { return waiting_.empty(); }
     /// Whether the link may send a work; where the turn is another one's, it waits for its own.
-    [[nodiscard]] bool may_ask(LinkId link) { return waiting_.empty() || has_turn(link); }
+    [[nodiscard]] bool may_ask(LinkId link) { return idle() || has_turn(link); }
     /// The provider had no room for it.
     void wait(LinkId link);
     /// The link is over.
