@@ -57,11 +57,8 @@ void RailManager::offer_gets(std::uint32_t peer, base::Nanoseconds now) {
 /// Whichever link has room takes the next piece, so all that get are over at about the same time.
 void RailManager::feed_gets(Link& link, base::Nanoseconds now) {
     if (!regions_.gets_over(link)) return;
-    const auto& traits = rails_[link.rail].traits();
-    const bool alone = traits.whole_gets && peers_[link.peer].talk->links.size() == 1;
-    const auto most = alone ? traits.max_put : options_.fragment;
     while (link.gets < BulkPlan::pieces_per_link) {
-        Frame* frame = upper_.next_get(link.peer, link.rail, link.remote_rail, most);
+        Frame* frame = upper_.next_get(link.peer, link.rail, link.remote_rail, options_.fragment);
         if (frame == nullptr) return;
         ++link.gets;
         line_up(link, frame, now);

@@ -174,9 +174,8 @@ struct RailTraits {
     bool posts_need_polls = false;  // what is posted goes on its way by poll, perhaps, and after arm() nobody says so
     bool by_processors = false;     // those of the two ends move its bytes: no hardware works beside them
     bool shared = false;            // with all processes of this network namespace: they queue behind each other
-    bool whole_gets = false;   // a get costs so much besides its bytes that it is divided only for other links to help
-    bool copies_puts = false;  // out of memory that is not registered, into memory that is
-    bool pins = false;         // add_region takes time, and holds the memory: what it does is worth counting
+    bool copies_puts = false;       // out of memory that is not registered, into memory that is
+    bool pins = false;              // add_region takes time, and holds the memory: what it does is worth counting
     bool reuses_regions =
         false;  // from and to memory that stays registered it copies nothing, whatever register_from is
     std::uint64_t register_from = never_register;  // a put out of that many bytes in one piece costs less with a region

@@ -82,9 +82,7 @@ TEST_CASE("the header of a put of an ofi rail that was changed on the way is non
 TEST_CASE("a hello of an ofi rail comes back as it was, and never half of it", "[transports]") {
     const auto address = bytes_of({1, 2, 3});
     const auto said = bytes_of({4, 5});
-    const BoardPlace board{0x1122334455667788, 0x99aabbccddeeff};
-    const auto message =
-        encode(Header{.kind = Kind::hello}, Hello{.from = {3, 4}, .address = address, .board = board, .bytes = said});
+    const auto message = encode(Header{.kind = Kind::hello}, Hello{.from = {3, 4}, .address = address, .bytes = said});
     std::span<const std::byte> body(message);
     REQUIRE(take_header(body));
     const auto hello = parse_hello(body);
@@ -92,7 +90,6 @@ TEST_CASE("a hello of an ofi rail comes back as it was, and never half of it", "
     CHECK(hello->version == wire_version);
     CHECK(hello->from == LinkName{3, 4});
     CHECK(std::ranges::equal(hello->address, address));
-    CHECK(hello->board == board);
     CHECK(std::ranges::equal(hello->bytes, said));
     for (std::size_t size = 0; size + said.size() < body.size(); ++size) CHECK_FALSE(parse_hello(body.first(size)));
     auto long_hello = message;
@@ -101,23 +98,6 @@ TEST_CASE("a hello of an ofi rail comes back as it was, and never half of it", "
     // Of another version it may be as long as it likes.
     long_hello[Header::size + 4] = static_cast<std::byte>(wire_version + 1);
     CHECK(parse_hello(std::span(long_hello).subspan(Header::size)));
-}
-
-TEST_CASE("a reply of an ofi rail comes back as it was, and never half of it", "[transports]") {
-    const auto said = bytes_of({4, 5});
-    const BoardPlace board{0x1122334455667788, 0x99aabbccddeeff};
-    const auto message = encode(Header{.kind = Kind::reply}, Reply{{3, 4}, board, said});
-    std::span<const std::byte> body(message);
-    REQUIRE(take_header(body));
-    const auto reply = parse_reply(body);
-    REQUIRE(reply);
-    CHECK(reply->from == LinkName{3, 4});
-    CHECK(reply->board == board);
-    CHECK(std::ranges::equal(reply->bytes, said));
-    for (std::size_t size = 0; size + said.size() < body.size(); ++size) CHECK_FALSE(parse_reply(body.first(size)));
-    auto long_reply = message;
-    long_reply.resize(message.size() + max_reply);
-    CHECK_FALSE(parse_reply(std::span(long_reply).subspan(Header::size)));
 }
 
 TEST_CASE("an ofi address comes back as it was; a malformed one is refused", "[transports]") {

@@ -67,7 +67,7 @@ struct Stranger {
     shm::SharedBlock::Made made = shm::SharedBlock::make().take();
     FileDescriptor bell{::eventfd(0, EFD_NONBLOCK)};
     std::unique_ptr<std::uint64_t> mark = std::make_unique<std::uint64_t>(42);  // the victim reads it later
-    shm::Mapping::Made board = shm::Mapping::make("board", sizeof(Board), shm::Mapping::Others::read).take();
+    shm::Mapping::Made board = shm::Mapping::make("board", sizeof(shm::Board), shm::Mapping::Others::read).take();
 
     explicit Stranger(const Victim& victim) : socket(shm::connect_to(victim.name()).take()) {}
     void say(std::span<const std::byte> bytes, std::initializer_list<int> descriptors) {
@@ -259,7 +259,7 @@ struct Getting {
     std::vector<std::byte> local = std::vector<std::byte>(size + 128, std::byte{0x55});
 
     Getting() {
-        static_cast<Board*>(owner.board.memory.get())->show({3, 5}, source);
+        static_cast<shm::Board*>(owner.board.memory.get())->show({3, 5}, source);
         owner.say_hello();
         victim.poll(300);
         owner.made.block.get()->side[0].can_fetch = 1;
@@ -337,7 +337,7 @@ TEST_CASE("who ends a link takes back the shares that nobody has come for", "[sh
 
 TEST_CASE("what is dropped from a board while it is read counts as not read", "[shm][hostile]") {
     Getting getting;
-    auto& board = *static_cast<Board*>(getting.owner.board.memory.get());
+    auto& board = *static_cast<shm::Board*>(getting.owner.board.memory.get());
     getting.say(shm::Share::taken);
     getting.victim.poll(10);
     SECTION("by now") { board.hide({3, 5}); }
@@ -387,7 +387,7 @@ TEST_CASE("a share is copied from where its key allows only", "[shm][hostile]") 
 }
 
 TEST_CASE("nobody else writes on a board", "[shm][hostile]") {
-    const auto made = shm::Mapping::make("board", sizeof(Board), shm::Mapping::Others::read).take();
-    CHECK(::mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, made.file.get(), 0) == MAP_FAILED);
-    CHECK(shm::Mapping::adopt_to_read(made.file, sizeof(Board)));
+    const auto made = shm::Mapping::make("board", sizeof(shm::Board), shm::Mapping::Others::read).take();
+    CHECK(::mmap(nullptr, sizeof(shm::Board), PROT_READ | PROT_WRITE, MAP_SHARED, made.file.get(), 0) == MAP_FAILED);
+    CHECK(shm::Mapping::adopt_to_read(made.file, sizeof(shm::Board)));
 }

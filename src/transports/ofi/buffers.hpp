@@ -57,7 +57,7 @@ struct ReceiveBuffer : Operation {
     std::size_t end = 0;   // ... and where the furthest of them ends
     bool spoiled = false;  // one of them never comes, and nobody knows where it would have ended
 
-    ReceiveBuffer(const Port& port, std::size_t size) : pages(port, size), bytes(size) { kind = Kind::receive; }
+    ReceiveBuffer(const Port& port, std::size_t size) : pages(port, size), bytes(size) { receive = true; }
 };
 
 class ReceiveBuffers {

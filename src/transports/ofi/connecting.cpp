@@ -30,11 +30,7 @@ LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::by
     link.patience = common_.hello_limit;
     impatient_.push_back(link.id);
     const Header header{.kind = Kind::hello};
-    greet(*peer, link.id,
-          encode(header, Hello{.from = link.name(),
-                               .address = encoded_address_,
-                               .board = endpoint_->readable.place(),
-                               .bytes = hello}),
+    greet(*peer, link.id, encode(header, Hello{.from = link.name(), .address = encoded_address_, .bytes = hello}),
           true);
     return link.id;
 }
@@ -47,9 +43,7 @@ void Rail::accept(LinkId id, std::span<const std::byte> reply) {
     link->phase = Phase::up;
     const Header header{.kind = Kind::reply, .to = link->theirs};
     events_.tell({.kind = EventKind::link_up, .link = id});  // first: the reply may fail, and end the link
-    greet(*link->peer, id,
-          encode(header,
-                 Reply{link->name(), endpoint_->readable.place(), reply.first(std::min(reply.size(), max_reply))}));
+    greet(*link->peer, id, encode(header, link->name(), reply.first(std::min(reply.size(), max_reply))));
 }
 
 void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
@@ -63,7 +57,7 @@ void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
 
 void Rail::say_bye(const Link& link) {
     if (link.peer == nullptr) return;
-    greet(*link.peer, link.id, encode(Header{.kind = Kind::bye, .to = link.theirs}, link.name()));
+    greet(*link.peer, link.id, encode(Header{.kind = Kind::bye, .to = link.theirs}, link.name(), {}));
 }
 
 // --- Sending them ----------------------------------------------------------------------------------------------------
@@ -161,7 +155,6 @@ void Rail::take_hello(std::span<const std::byte> body) {
     }
     Link& link = new_link(Phase::requested, peer);
     link.theirs = hello->from;
-    link.board = hello->board;
     ++requests_;
     greet(*peer, link.id, encode(Header{.kind = Kind::heard, .to = link.theirs}, std::span<const std::byte>{}));
     events_.tell({.kind = EventKind::connect_request, .link = link.id}, {}, hello->bytes);
@@ -181,12 +174,11 @@ void Rail::take_answer(const Header& header, std::span<const std::byte> body) {
         }
         return;
     }
-    const auto reply = parse_reply(body);
-    if (!reply) return;
-    link->theirs = reply->from;
-    link->board = reply->board;
+    const auto theirs = take_name(body);
+    if (!theirs || body.size() > max_reply) return;
+    link->theirs = *theirs;
     link->phase = Phase::up;
-    events_.tell({.kind = EventKind::link_up, .link = link->id}, {}, reply->bytes);
+    events_.tell({.kind = EventKind::link_up, .link = link->id}, {}, body);
 }
 
 void Rail::take_bye(const Header& header, std::span<const std::byte> body) {

@@ -10,14 +10,12 @@
 #include "transports/ofi/buffers.hpp"
 #include "transports/ofi/fabric.hpp"
 #include "transports/ofi/peers.hpp"
-#include "transports/ofi/reading.hpp"
 
 namespace railmux::transports::ofi {
 
 struct Endpoint {
     /// Throws Error.
-    explicit Endpoint(Port opened)
-        : port(std::move(opened)), send_buffers(port), receive_buffers(port), peers(port), readable(port) {}
+    explicit Endpoint(Port opened) : port(std::move(opened)), send_buffers(port), receive_buffers(port), peers(port) {}
     ~Endpoint() {
         send_buffers.unregister();
         receive_buffers.unregister();
@@ -30,8 +28,6 @@ struct Endpoint {
     SendBuffers send_buffers;
     ReceiveBuffers receive_buffers;
     Peers peers;
-    Readable readable;
-    Gets gets;
 };
 
 }  // namespace railmux::transports::ofi

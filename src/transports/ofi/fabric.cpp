@@ -65,9 +65,6 @@ bool fetches(const std::string& provider) {
     return provider.find("ofi_rxm") != provider.npos || provider == "tcp" || provider == "net";
 }
 
-/// Providers that read by themselves what the other side's kernel lets them, at an address, without asking anybody.
-bool reads(const std::string& provider) { return provider == "shm"; }
-
 std::vector<std::byte> name_of(const std::string& provider, fid_ep* endpoint) {
     std::vector<std::byte> name(256);
     std::size_t size = name.size();
@@ -83,8 +80,7 @@ std::vector<std::byte> name_of(const std::string& provider, fid_ep* endpoint) {
 std::vector<Info> query(const std::string& provider, const std::string& domain) {
     std::vector<Info> all;
     // Some providers have no multi-receive; then each message has a buffer of its own.
-    const std::uint64_t most = FI_MSG | FI_MULTI_RECV | (reads(provider) ? FI_RMA : 0);
-    for (const std::uint64_t caps : {most, std::uint64_t{FI_MSG}}) {
+    for (const std::uint64_t caps : {std::uint64_t{FI_MSG | FI_MULTI_RECV}, std::uint64_t{FI_MSG}}) {
         const auto hints = hints_for(provider, domain, caps);
         fi_info* found = nullptr;
         const int code = fi_getinfo(api_version, nullptr, nullptr, 0, hints.get(), &found);
@@ -124,8 +120,6 @@ Port open_port(Info info, std::size_t message_bytes, bool sleeps) {
     }
     port.multi_receive = (port.info->caps & FI_MULTI_RECV) != 0;
     port.fetches = port.multi_receive && fetches(provider);
-    port.reads =
-        reads(provider) && (port.info->caps & FI_RMA) != 0 && port.info->domain_attr->mr_mode == FI_MR_VIRT_ADDR;
     port.fabric = made<fid_fabric>(provider, "fi_fabric",
                                    [&](auto** made) { return fi_fabric(port.info->fabric_attr, made, nullptr); });
     port.domain = made<fid_domain>(provider, "fi_domain", [&](auto** made) {

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -54,7 +53,6 @@ struct Port {
     std::vector<std::byte> name;  // of the endpoint, for others
     int descriptor = -1;          // turns readable when completions come; -1 where the provider has none to trust
     bool multi_receive = false;   // one buffer takes many messages
-    bool reads = false;           // the memory of others (fi_read): by this side's kernel, over when it returns
     bool fetches = false;         // ... and is called filled while large ones are still on their way into it
 
     // shm (1.17) goes on using the memory of endpoints of its own process that are closed, when others of the process send to
@@ -102,7 +100,7 @@ private:
 /// What is given to the provider as the context of an operation, and comes back with its completion.
 struct Operation {
     fi_context2 context{};  // for the provider; first, so that its address is that of the whole
-    enum class Kind : std::uint8_t { send, receive, read } kind = Kind::send;
+    bool receive = false;
 };
 
 }  // namespace railmux::transports::ofi

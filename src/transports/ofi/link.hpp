@@ -22,7 +22,6 @@ namespace railmux::transports::ofi {
 inline constexpr std::size_t max_segments = 8;
 inline constexpr std::uint32_t tx_depth = 64;     // works accepted and not handed out as done
 inline constexpr std::uint32_t max_sending = 32;  // messages of a link that the provider has: 2 MiB of pieces
-inline constexpr std::uint32_t max_gets = 4;
 inline constexpr std::uint32_t largest_put = 1 << 20;
 // Early messages of a link: what is under way behind a large one that takes its time. Beyond that the large one is lost.
 inline constexpr std::size_t most_early = 1024;
@@ -104,9 +103,6 @@ struct Link {
     std::uint16_t next_expected = 0;  // of what comes
     std::uint32_t undone = 0;
     std::uint32_t sending = 0;
-    std::uint32_t gets = 0;  // under way
-    BoardPlace board;        // theirs; zeros: it cannot be read
-    bool tried = false;      // to read there
     OpenPut put;
     std::vector<Early> early;
     std::size_t early_bytes = 0;

@@ -55,7 +55,6 @@ Rail::Rail(std::string name, Port port, Reopening::Open open, Common& common, ba
                .quiet_max = quiet_most,
                .max_put = largest_put,
                .put = true,
-               .get = endpoint_->port.reads,
                .notify = true,
                .events = endpoint_->port.descriptor >= 0,
                .ordered = true,
@@ -64,7 +63,6 @@ Rail::Rail(std::string name, Port port, Reopening::Open open, Common& common, ba
                .posts_need_polls = true,
                .by_processors = address_.stays_on_host(),
                .shared = !address_.stays_on_host(),  // whose speed is that of memory, which has no queue
-               .whole_gets = true,
                .copies_puts = true,
                .speed_bps = speed_of(info)};
 }
@@ -89,8 +87,7 @@ void Rail::part() {
         found_at_ = found_end_ = 0;
         while (more_completions()) {
             auto* operation = static_cast<Operation*>(found_[found_at_++].op_context);
-            if (operation != nullptr && operation->kind == Operation::Kind::send)
-                sent(*static_cast<SendBuffer*>(operation));
+            if (operation != nullptr && !operation->receive) sent(*static_cast<SendBuffer*>(operation));
         }
     }
 }
@@ -125,10 +122,6 @@ void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> re
     if (phase == Phase::free) return;
     if (link.put.open) events_.done(link.id, link.put.cookie, WorkStatus::link_lost);
     link.put = {};
-    for (auto* get : getting_) {  // its memory is ours: a read is over when fi_read returns
-        if (get->link == link.id && std::exchange(get->awaited, false))
-            events_.done(link.id, get->cookie, WorkStatus::link_lost);
-    }
     for (const auto& early : link.early) endpoint_->receive_buffers.drop_view(*early.buffer);
     link.early.clear();
     if (link.peer != nullptr) {
@@ -198,7 +191,6 @@ void Rail::let_go() noexcept {
     greetings_.clear();
     impatient_.clear();
     last_look_ = 0;
-    getting_.clear();
     putting_.clear();
     ready_.clear();
     refused_.clear();
@@ -213,16 +205,11 @@ std::string Rail::describe(LinkId id) const {
 // --- Regions ---------------------------------------------------------------------------------------------------------
 
 base::Result<Region> Rail::add_region(std::span<std::byte> memory, Access access) {
-    const auto region = regions_.add(memory, access);
-    const auto rights = static_cast<unsigned>(access);
-    if (endpoint_ != nullptr && (rights & static_cast<unsigned>(Access::remote_read)) != 0)
-        endpoint_->readable.show(region.key, memory);
-    return region;
+    return regions_.add(memory, access);
 }
 
 void Rail::drop_region(const Region& region) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    if (endpoint_ != nullptr) endpoint_->readable.hide(region.key);
     regions_.drop(region);  // pieces of puts that come from now on find nothing
 }
 

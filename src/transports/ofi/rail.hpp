@@ -3,7 +3,6 @@
 //
 // Sending: post() copies each work into a buffer, or hands it over at once where it is small enough for that (fi_inject). A
 // put is messages that name their place, and the receiver copies from them: no fabric key is ever given out (docs/ofi.md).
-// Getting: where this side's kernel reads the other's memory for the provider (reading.hpp).
 // Receiving: frames are lent out of the receive buffers, in the order in which each link sent them.
 // An endpoint that fails is closed and opened anew (Reopening): the rail is down meanwhile, and has another address then.
 // Threads: one engine at a time, as the contract says.
@@ -55,7 +54,6 @@ public:
     void disconnect(LinkId link) override;
     [[nodiscard]] std::string describe(LinkId link) const override;
 
-    [[nodiscard]] bool prefers_get(LinkId link, std::uint64_t bytes) noexcept override;
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
     void drop_region(const Region& region) noexcept override;
 
@@ -110,16 +108,6 @@ private:
     void go_on_with_puts() noexcept;
     void fail(Link& link, ssize_t code);
 
-    // reading.cpp
-    [[nodiscard]] bool can_read(Link& link) noexcept;
-    [[nodiscard]] Get& new_get(const Link& link);
-    [[nodiscard]] Sent begin_get(Link& link, const Work& work) noexcept;
-    void post_reads(Get& get) noexcept;
-    [[nodiscard]] ssize_t post_read(Get& get, Get::Read& read, std::span<std::byte> to, std::uint64_t address,
-                                    std::uint64_t key) noexcept;
-    static void read_over(Get& get, bool good) noexcept;
-    void go_on_with_gets() noexcept;
-
     // receiving.cpp
     void give_up_earliest();
     void take_back() noexcept;
@@ -155,8 +143,6 @@ private:
     base::Nanoseconds last_look_ = 0;  // of lose_patience
     std::vector<LinkId> putting_;      // links with an open put
     std::vector<LinkId> ready_;        // links with early messages whose turn has come
-
-    std::vector<Get*> getting_;  // under way, in the order in which the provider has their reads
 
     EventQueue events_;
     std::vector<ReceiveBuffer*> lent_views_;  // of frames handed out

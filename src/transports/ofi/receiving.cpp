@@ -23,7 +23,6 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     if (!events_.empty()) hand_out(batch);
     if (!ready_.empty()) deliver_early(batch);
     take_completions(batch);
-    if (!getting_.empty()) go_on_with_gets();
     if (endpoint_->receive_buffers.idle()) {
         if (const auto trouble = endpoint_->receive_buffers.post(); !trouble.empty())
             rail_down("no receive buffer: " + trouble);
@@ -111,11 +110,7 @@ bool Rail::more_completions() noexcept {
 void Rail::take_completion(const fi_cq_data_entry& completion, Batch& batch) noexcept {
     auto* operation = static_cast<Operation*>(completion.op_context);
     if (operation == nullptr) return;
-    if (operation->kind == Operation::Kind::read) {
-        read_over(*static_cast<Get::Read*>(operation)->get, true);
-        return;
-    }
-    if (operation->kind == Operation::Kind::send) {
+    if (!operation->receive) {
         sent(*static_cast<SendBuffer*>(operation));
         return;
     }
@@ -146,11 +141,6 @@ void Rail::take_error() noexcept {
     if (fi_cq_readerr(endpoint_->port.completions.get(), &entry, 0) != 1) return;
     const auto words = in_words(endpoint_->port.completions.get(), entry);
     auto* operation = static_cast<Operation*>(entry.op_context);
-    if (operation == nullptr && endpoint_->port.reads) {
-        // Completions come in order, shm names none for a read that failed (1.17), and small frames do not fail there.
-        const auto oldest = std::ranges::find_if(getting_, [](const Get* get) { return get->under_way > 0; });
-        if (oldest != getting_.end()) return read_over(**oldest, false);
-    }
     if (operation == nullptr) {
         // Of a small frame, and the provider does not say whose: any link may have a hole now that nothing would ever fill.
         links_.for_each([&](Link& link) {
@@ -158,7 +148,7 @@ void Rail::take_error() noexcept {
         });
         return;
     }
-    if (operation->kind == Operation::Kind::receive) {
+    if (operation->receive) {
         auto& buffer = *static_cast<ReceiveBuffer*>(operation);
         log_.debug("rail {}: a message could not be received: {}", traits_.name, words);
         endpoint_->receive_buffers.lost(buffer);
@@ -166,7 +156,6 @@ void Rail::take_error() noexcept {
             endpoint_->receive_buffers.filled(buffer);
         return;
     }
-    if (operation->kind == Operation::Kind::read) return read_over(*static_cast<Get::Read*>(operation)->get, false);
     auto& buffer = *static_cast<SendBuffer*>(operation);
     const auto& peer = *buffer.peer;
     sent(buffer);

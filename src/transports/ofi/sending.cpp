@@ -32,7 +32,7 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
             continue;
         }
         ++link->undone;
-        if (!link->put.open && work.op != Op::get) events_.done(work.link, work.cookie, WorkStatus::ok);
+        if (!link->put.open) events_.done(work.link, work.cookie, WorkStatus::ok);
     }
     return posted;
 }
@@ -64,7 +64,7 @@ Rail::Sent Rail::send(Link& link, const Work& work) noexcept {
     if (link.put.open || link.peer->waiting > 0 || link.undone >= tx_depth) return Sent::not_now;
     if (!link.peer->turns.may_ask(link.id)) return Sent::not_now;
     if (work.op == Op::send) return send_frame(link, work);
-    if (work.op == Op::get) return begin_get(link, work);
+    assert(work.op == Op::put);
     auto& put = link.put;
     put = {.notify = work.notify,
            .immediate = work.immediate,

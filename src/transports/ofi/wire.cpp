@@ -43,21 +43,14 @@ std::vector<std::byte> encode(const Header& header, const Hello& hello) {
     auto writer = begin(header);
     writer.write(magic).write(hello.version);
     write_name(writer, hello.from);
-    writer.write(static_cast<std::uint16_t>(hello.address.size())).append(hello.address);
-    writer.write(hello.board.key).write(hello.board.address).append(hello.bytes);
+    writer.write(static_cast<std::uint16_t>(hello.address.size())).append(hello.address).append(hello.bytes);
     return std::move(writer).take();
 }
 
-std::vector<std::byte> encode(const Header& header, const Reply& reply) {
-    auto writer = begin(header);
-    write_name(writer, reply.from);
-    writer.write(reply.board.key).write(reply.board.address).append(reply.bytes);
-    return std::move(writer).take();
-}
-
-std::vector<std::byte> encode(const Header& header, const LinkName& from) {
+std::vector<std::byte> encode(const Header& header, const LinkName& from, std::span<const std::byte> bytes) {
     auto writer = begin(header);
     write_name(writer, from);
+    writer.append(bytes);
     return std::move(writer).take();
 }
 
@@ -111,23 +104,10 @@ std::optional<Hello> parse_hello(std::span<const std::byte> bytes) noexcept {
     hello.from.place = reader.read<std::uint32_t>();
     hello.from.token = reader.read<std::uint64_t>();
     hello.address = reader.take(reader.read<std::uint16_t>());
-    if (!reader.ok() || hello.address.size() > max_address) return std::nullopt;
-    if (hello.version != wire_version) return hello;
-    hello.board.key = reader.read<std::uint64_t>();
-    hello.board.address = reader.read<std::uint64_t>();
     hello.bytes = reader.take(reader.left());
-    return reader.ok() && hello.bytes.size() <= max_hello ? std::optional(hello) : std::nullopt;
-}
-
-std::optional<Reply> parse_reply(std::span<const std::byte> bytes) noexcept {
-    base::Reader reader(bytes);
-    Reply reply;
-    reply.from.place = reader.read<std::uint32_t>();
-    reply.from.token = reader.read<std::uint64_t>();
-    reply.board.key = reader.read<std::uint64_t>();
-    reply.board.address = reader.read<std::uint64_t>();
-    reply.bytes = reader.take(reader.left());
-    return reader.ok() && reply.bytes.size() <= max_reply ? std::optional(reply) : std::nullopt;
+    if (!reader.ok() || hello.address.size() > max_address) return std::nullopt;
+    if (hello.version == wire_version && hello.bytes.size() > max_hello) return std::nullopt;
+    return hello;
 }
 
 }  // namespace railmux::transports::ofi

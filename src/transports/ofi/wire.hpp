@@ -4,15 +4,14 @@
 //   any      u8 kind, u8 flags, u16 number, u32 place, u64 token                                       16 bytes
 //   frame    its bytes
 //   put      u64 id, u64 secret, u64 offset, u32 immediate, u32 rest, u32 CRC32C of these; its bytes    52 bytes and they
-//   hello    u32 magic, u16 version, u32 place, u64 token (of the sender's link), its address, its board, the hello
+//   hello    u32 magic, u16 version, u32 place, u64 token (of the sender's link), its address, the hello
 //   heard    (the hello has come, and waits for whoever answers it)
-//   reply    u32 place, u64 token (of the sender's link), its board, the reply
+//   reply    u32 place, u64 token (of the sender's link), the reply
 //   refusal  the reply
 //   bye      u32 place, u64 token (of the sender's link)
 //
 // Frames and puts of a link are numbered together, because providers complete large messages after small ones that were sent
-// later. A large put is many messages; `rest` counts the bytes of those to come. A board (board.hpp) is u64 key, u64 address:
-// zeros where the sender's memory cannot be read.
+// later. A large put is many messages; `rest` counts the bytes of those to come.
 //
 // Threads: pure functions over values.
 // Lifetime: values; parsed bodies view the message.
@@ -29,7 +28,7 @@
 
 namespace railmux::transports::ofi {
 
-inline constexpr std::uint16_t wire_version = 3;
+inline constexpr std::uint16_t wire_version = 2;
 inline constexpr std::uint32_t no_place = ~std::uint32_t{0};
 
 enum class Kind : std::uint8_t { frame = 1, put, hello, heard, reply, refusal, bye };
@@ -39,13 +38,6 @@ struct LinkName {
     std::uint32_t place = no_place;
     std::uint64_t token = 0;
     friend bool operator==(const LinkName&, const LinkName&) = default;
-};
-
-/// Where the other side's board is to be read.
-struct BoardPlace {
-    std::uint64_t key = 0;
-    std::uint64_t address = 0;
-    friend bool operator==(const BoardPlace&, const BoardPlace&) = default;
 };
 
 struct Header {
@@ -80,13 +72,6 @@ struct Hello {
     std::uint16_t version = wire_version;
     LinkName from;
     std::span<const std::byte> address;
-    BoardPlace board;
-    std::span<const std::byte> bytes;
-};
-
-struct Reply {
-    LinkName from;
-    BoardPlace board;
     std::span<const std::byte> bytes;
 };
 
@@ -95,16 +80,15 @@ void write(std::byte* to, const Header& header) noexcept;
 /// Writes 36 bytes.
 void write(std::byte* to, const PutHeader& header) noexcept;
 [[nodiscard]] std::vector<std::byte> encode(const Header& header, const Hello& hello);
-[[nodiscard]] std::vector<std::byte> encode(const Header& header, const Reply& reply);
-/// Bye.
-[[nodiscard]] std::vector<std::byte> encode(const Header& header, const LinkName& from);
+/// Reply and bye: with the sender's name.
+[[nodiscard]] std::vector<std::byte> encode(const Header& header, const LinkName& from,
+                                            std::span<const std::byte> bytes);
 /// Refusal.
 [[nodiscard]] std::vector<std::byte> encode(const Header& header, std::span<const std::byte> bytes);
 
 // Nothing when malformed. `bytes` shrinks to what stands behind the header.
 [[nodiscard]] std::optional<Header> take_header(std::span<const std::byte>& bytes) noexcept;
 [[nodiscard]] std::optional<PutHeader> take_put_header(std::span<const std::byte>& bytes) noexcept;
-[[nodiscard]] std::optional<Reply> parse_reply(std::span<const std::byte> bytes) noexcept;
 [[nodiscard]] std::optional<LinkName> take_name(std::span<const std::byte>& bytes) noexcept;
 /// Up to the address it is the same in all versions, so that one can refuse the other.
 [[nodiscard]] std::optional<Hello> parse_hello(std::span<const std::byte> bytes) noexcept;

@@ -14,8 +14,8 @@
 
 #include "base/file_descriptor.hpp"
 #include "base/result.hpp"
-#include "transports/board.hpp"
 #include "transports/shm/block.hpp"
+#include "transports/shm/board.hpp"
 
 namespace railmux::transports::shm {
 
