@@ -37,8 +37,9 @@ public:
         if (since < gap) return false;
         return !several_ || since >= pause || answered();
     }
-    /// Everything has left, by a call that was over at `now`.
+    /// Everything has left, by a call that was over at `now`; if nothing waited, it was a message that never does.
     void left(base::Nanoseconds now) noexcept {
+        if (waiting_ == 0) length_ = 1;
         last_left_ = now;
         waiting_ = 0;
         bytes_ = 0;

@@ -269,6 +269,7 @@ Request Engine::irecv(Message& message, MutableBuffer buffer, Completion&& done)
 std::optional<Status> Engine::probe(Peer from, TagMatch match) {
     const Lock lock(*this);
     const auto peer = from.valid() ? known_peer(from) : anybody;
+    end_burst();
     const auto* found = receiver_.probe(peer, match);
     if (found == nullptr && pass(now())) found = receiver_.probe(peer, match);
     return found == nullptr ? std::nullopt : std::optional(found->status());
@@ -277,6 +278,7 @@ std::optional<Status> Engine::probe(Peer from, TagMatch match) {
 std::optional<Message> Engine::mprobe(Peer from, TagMatch match) {
     const Lock lock(*this);
     const auto peer = from.valid() ? known_peer(from) : anybody;
+    end_burst();
     auto* found = receiver_.claim(peer, match);
     if (found == nullptr && pass(now())) found = receiver_.claim(peer, match);
     if (found == nullptr) return std::nullopt;

@@ -241,8 +241,13 @@ private:
         return burst_.add(bytes, now_, [this, peer] { return rails_.answered(peer); });
     }
     void flush_burst();
-    /// Where that `took_calls`, it is not now any more.
+    /// Where that `took_calls`, it is not now any more. What rails take at once (post_at_once) is soon done.
     void burst_left(bool took_calls) noexcept { burst_.left(took_calls ? now() : now_); }
+    /// Whoever asks for results has no more to add to the burst.
+    RAILMUX_IN_LINE void end_burst() noexcept {
+        if (burst_.waiting()) [[unlikely]]
+            burst_left(rails_.post_lined_up(now_));
+    }
     bool pass(base::Nanoseconds now);
     bool poll_membership(base::Nanoseconds now);
     void take_address(const Membership::News& item, base::Nanoseconds now);
@@ -251,6 +256,7 @@ private:
     template <typename Over>
     bool progress_until(Over over, base::Nanoseconds deadline) {
         refuse_in_callback("a wait");
+        end_burst();
         return progress_.until(*this, std::move(over), deadline);
     }
     void refuse_in_callback(std::string_view what) const {

@@ -141,8 +141,8 @@ bool Receiver::on_inlined(std::uint32_t peer, std::span<const std::byte> body) {
     const auto place = std::ranges::find(coming_, peer, &Coming::peer);
     if (place == coming_.end() || place->bytes != body.size()) return false;
     const auto coming = *place;
-    coming_.erase(place);
     if (coming.message != nullptr) coming.message->payload = keep(body);
+    coming_.erase(place);
     if (coming.transfer) bulk_.add_inlined(*coming.transfer, body);
     return true;
 }

@@ -87,6 +87,8 @@ void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanosec
     const auto sender = offers ? bulk_.offer(source) : bulk_.announce(source);
     const auto keys = offers ? bulk_.keys() : std::span<const rails::BulkTarget::Key>{};
     const auto size = FrameHeader::size + RtsBody::size + keys.size() * bulk_key_size;
+    Frame* const behind =
+        inlined > 0 ? inlined_frame(operation, inlined) : nullptr;  // where memory ends, nothing is announced
     Frame* frame = rails_.pool().take(size);
     frame->type = FrameType::rts;
     frame->flags = rails::frame_flag::ordered;
@@ -95,21 +97,21 @@ void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanosec
               {.tag = operation.tag, .bytes = operation.bytes, .sender = sender, .inlined = inlined}, keys);
     operation.status.rails = 0;
     rails_.send(operation.peer, frame, now);
-    if (inlined == 0) return;
+    if (behind == nullptr) return;
     rails_.post_lined_up(now);  // or the network would bring both at once
-    send_inlined(operation, inlined, now);
+    rails_.send(operation.peer, behind, now);
+    if (behind->link != rails::no_link) operation.status.rails = std::uint64_t{1} << behind->rail;
 }
 
 /// In a frame of their own, right behind the rts: within it, the answer would have to wait for them, and nothing be saved.
-void Sender::send_inlined(Operation& operation, std::uint32_t bytes, base::Nanoseconds now) {
+Frame* Sender::inlined_frame(const Operation& operation, std::uint32_t bytes) {
     Frame* frame = rails_.pool().take(FrameHeader::size + bytes);
     frame->type = FrameType::inlined;
     frame->flags = rails::frame_flag::ordered;
     frame->bytes = FrameHeader::size + bytes;
     frame->payload = frame->aux = bytes;
     gather(frame->data() + FrameHeader::size, operation.buffer(), bytes);
-    rails_.send(operation.peer, frame, now);
-    if (frame->link != rails::no_link) operation.status.rails = std::uint64_t{1} << frame->rail;
+    return frame;
 }
 
 /// Whether the receiver may get it. Either way three times the latency goes by until the bytes are there, and memory is

@@ -74,7 +74,7 @@ private:
                                                  base::Nanoseconds now, std::uint64_t& sent, Fill fill);
     [[nodiscard]] std::uint32_t inlined_of(const Operation& operation, std::uint32_t credit, base::Nanoseconds now);
     void send_rts(Operation& operation, std::uint32_t inlined, base::Nanoseconds now);
-    void send_inlined(Operation& operation, std::uint32_t bytes, base::Nanoseconds now);
+    [[nodiscard]] rails::Frame* inlined_frame(const Operation& operation, std::uint32_t bytes);
     [[nodiscard]] bool offers_gets(const Operation& operation) const;
     void bulk_sent(std::uint64_t operation, ErrorCode code, std::uint64_t rails) override;
 

@@ -103,7 +103,7 @@ base::Nanoseconds Engine::unseen_time() const noexcept {
 }
 
 bool Engine::wants_look(base::Nanoseconds before) noexcept {
-    return burst_.waiting() || operations_.any_finished() || any_news() || rails_.wants_look(before);
+    return operations_.any_finished() || any_news() || rails_.wants_look(before);
 }
 
 /// Callbacks run one at a time: one that waited might wait for itself, or for one that comes after it.
@@ -125,8 +125,7 @@ void Engine::set_progress(ProgressMode mode) {
 /// rails, which is why sends ask for one now and then (bytes_per_look): so a program moves on that waits for nothing else.
 RAILMUX_IN_LINE Status Engine::wait_locked(Request& request) {
     Operation& operation = operation_of(request);
-    // Whoever waits has no more to add to the burst.
-    if (burst_.waiting()) burst_left(rails_.post_lined_up(now_));
+    end_burst();
     if (operation.state != OperationState::over || unlooked_bytes_ >= bytes_per_look) [[unlikely]]
         look_for(operation);
     return take(request, operation);
@@ -154,6 +153,7 @@ void Engine::look_for(const Operation& operation) {
 std::optional<Status> Engine::test(Request& request) {
     const Lock lock(*this);
     const Operation& operation = operation_of(request);
+    end_burst();
     if (operation.state != OperationState::over) pass(now());
     if (operation.state != OperationState::over) return std::nullopt;
     return take(request);

@@ -37,7 +37,7 @@ struct Traffic {
     std::uint64_t duplicate_frames = 0;
     std::uint64_t corrupted_frames = 0;
     std::uint64_t links_lost = 0;
-    std::uint64_t copied_bytes = 0;  // of puts, into registered memory
+    std::uint64_t copied_bytes = 0;  // of large messages, into registered memory
     std::uint64_t registrations = 0;
     std::uint64_t registered_bytes = 0;
     std::uint64_t registrations_reused = 0;

@@ -1,4 +1,5 @@
 // How many messages leave in one call, and when.
+#include <memory>
 #include <vector>
 
 #include "engine/sim_pair.hpp"
@@ -31,29 +32,51 @@ private:
     std::vector<std::size_t>& calls_;
 };
 
+/// Two hosts with one rail, over which messages have gone; the calls of `a` that send are slow, and noted.
+struct Two {
+    explicit Two(base::Nanoseconds cost) {
+        for (const char* host : {"a", "b"}) hosts.fabric.add_rail(host, {.device = "eth0", .network = "net0"});
+        b = hosts.start("b", "vft");
+        hosts.around = [this, cost](std::unique_ptr<transports::Rail> rail) {
+            return std::make_unique<SlowCalls>(std::move(rail), hosts.fabric, cost, calls);
+        };
+        a = hosts.start("a", "vft");
+        to_b = a->add_peer(b->address());
+        hosts.deliver(*a, to_b, *b, b->add_peer(a->address()), 8);
+        hosts.fabric.advance(1000 * us);
+        while (a->progress() || b->progress()) {
+        }
+        calls.clear();
+    }
+
+    std::vector<std::size_t> calls;
+    SimHosts hosts;
+    std::unique_ptr<messaging::Engine> a, b;
+    Peer to_b;
+    std::vector<std::byte> data = std::vector<std::byte>(8);
+};
+
 }  // namespace
 
 TEST_CASE("the messages of a burst leave together, however long each call takes", "[engine]") {
     const auto cost = GENERATE(1 * us, 5 * us, 10 * us, 50 * us);
-    std::vector<std::size_t> calls;
-    SimHosts hosts;
-    for (const char* host : {"a", "b"}) hosts.fabric.add_rail(host, {.device = "eth0", .network = "net0"});
-    const auto b = hosts.start("b", "vft");
-    hosts.around = [&](std::unique_ptr<transports::Rail> rail) {
-        return std::make_unique<SlowCalls>(std::move(rail), hosts.fabric, cost, calls);
-    };
-    const auto a = hosts.start("a", "vft");
-    const auto to_b = a->add_peer(b->address());
-    const auto to_a = b->add_peer(a->address());
-    hosts.deliver(*a, to_b, *b, to_a, 8);
-    hosts.fabric.advance(1000 * us);
-    while (a->progress() || b->progress()) {
-    }
-
-    calls.clear();
-    const std::vector<std::byte> data(8);
-    for (int i = 0; i < 8; ++i) static_cast<void>(a->isend(to_b, 1, data));
-    a->progress();
+    Two two(cost);
+    for (int i = 0; i < 8; ++i) static_cast<void>(two.a->isend(two.to_b, 1, two.data));
+    two.a->progress();
     CAPTURE(cost);
-    CHECK(calls == std::vector<std::size_t>{1, 7});
+    CHECK(two.calls == std::vector<std::size_t>{1, 7});
+}
+
+TEST_CASE("what waits leaves with each call that asks for results, though they are there", "[engine]") {
+    Two two(1 * us);
+    static_cast<void>(two.a->isend(two.to_b, 1, two.data));
+    std::vector<Request> sent;
+    sent.push_back(two.a->isend(two.to_b, 1, two.data));
+    REQUIRE(two.calls == std::vector<std::size_t>{1});
+    SECTION("test") { CHECK(two.a->test(sent.front()).has_value()); }
+    SECTION("wait") { CHECK(two.a->wait(sent.front()).ok()); }
+    SECTION("wait_any") { CHECK(two.a->wait_any(sent).index == 0); }
+    SECTION("wait_all") { CHECK(two.a->wait_all(sent, {}) == ErrorCode::ok); }
+    SECTION("probe") { CHECK_FALSE(two.a->probe(two.to_b, 2).has_value()); }
+    CHECK(two.calls == std::vector<std::size_t>{1, 1});
 }

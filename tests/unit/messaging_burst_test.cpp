@@ -84,6 +84,16 @@ TEST_CASE("bursts in a row to a peer that has not answered leave as a whole, fro
     }
 }
 
+TEST_CASE("a burst of long ago says nothing of a message right behind one that never waits", "[messaging][burst]") {
+    Burst burst;
+    CHECK(burst.add(8, 100 * us, lone));
+    burst.left(101 * us);
+    CHECK_FALSE(burst.add(8, 102 * us, lone));
+    burst.left(103 * us);
+    burst.left(10'000 * us);  // a send that blocks
+    CHECK(burst.add(8, 10'010 * us, unanswered));
+}
+
 TEST_CASE("many bytes do not wait", "[messaging][burst]") {
     Burst burst;
     base::Nanoseconds now = 100 * us;
