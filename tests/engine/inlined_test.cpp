@@ -313,11 +313,7 @@ TEST_CASE("inlined: links die at every step, and every message arrives whole", "
 
 TEST_CASE("inlined: with faults of all kinds on all rails every message arrives whole", "[engine]") {
     for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-        test::FaultyTransport::Plans plans;
-        for (const char* rail : {"a/eth0", "a/eth1", "b/eth0", "b/eth1"}) {
-            plans[rail] = FaultPlan::parse("seed=" + std::to_string(seed * 4 + plans.size()) +
-                                           ",refuse=5%,delay=10%,kill_link=1%");
-        }
+        const auto plans = test::faults_of_all_kinds(seed);
         INFO(seed);
         World world("always", {Network{.get = seed % 3 == 0}, Network{}}, "read", plans, seed,
                     seed % 2 == 0 ? "vft" : "round_robin");

@@ -51,6 +51,16 @@ private:
     const Plans& plans_;
 };
 
+/// On both rails of both hosts.
+inline FaultyTransport::Plans faults_of_all_kinds(std::uint64_t seed) {
+    FaultyTransport::Plans plans;
+    for (const char* rail : {"a/eth0", "a/eth1", "b/eth0", "b/eth1"}) {
+        plans[rail] = transports::FaultPlan::parse("seed=" + std::to_string(seed * 4 + plans.size()) +
+                                                   ",refuse=5%,delay=10%,kill_link=1%");
+    }
+    return plans;
+}
+
 /// A fabric whose virtual clock is that of the engines on it.
 class SimHosts {
 public:
