@@ -77,6 +77,8 @@ std::uint32_t Sender::inlined_of(const Operation& operation, std::uint32_t credi
 }
 
 void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanoseconds now) {
+    // First: where memory ends, nothing is announced.
+    Frame* const behind = inlined > 0 ? inlined_frame(operation, inlined) : nullptr;
     const BulkOut::Source source{.peer = operation.peer,
                                  .pieces = operation.buffer(),
                                  .bytes = operation.bytes,
@@ -87,8 +89,6 @@ void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanosec
     const auto sender = offers ? bulk_.offer(source) : bulk_.announce(source);
     const auto keys = offers ? bulk_.keys() : std::span<const rails::BulkTarget::Key>{};
     const auto size = FrameHeader::size + RtsBody::size + keys.size() * bulk_key_size;
-    Frame* const behind =
-        inlined > 0 ? inlined_frame(operation, inlined) : nullptr;  // where memory ends, nothing is announced
     Frame* frame = rails_.pool().take(size);
     frame->type = FrameType::rts;
     frame->flags = rails::frame_flag::ordered;
