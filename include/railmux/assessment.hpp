@@ -41,7 +41,11 @@ struct LinkModel {
     std::string rail;  ///< the local rail, e.g. "tcp:eth1"
     std::string link;  ///< both ends, for people
     ModelSource source = ModelSource::guess;
-    LogGP model;         ///< as corrected by traffic
+    LogGP model;  ///< as corrected by traffic
+    /// Larger messages are asked for first (rendezvous), when this link is the fastest to the peer: the size from which the
+    /// model has that faster (docs/model.md), eager.max at most. Over rails that register memory it holds for messages from
+    /// memory that the application has registered; all others go with their header up to eager.max.
+    std::uint64_t eager_max = 0;
     double drift = 1;    ///< a byte takes so many times what the probe said, by traffic; 1 while that shows nothing
     RailGroup group;     ///< whom it shares with, itself included; without rails: with nobody, as far as known
     std::string spare;   ///< why it is given nothing while others of its group live; empty if that is not so

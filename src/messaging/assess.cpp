@@ -51,11 +51,13 @@ Explanation Engine::explain(Peer to, std::uint64_t bytes) {
     const Lock lock(*this);
     const auto peer = partner(to);
     if (!rails_.connected(peer)) connect_links(peer, "reached");
-    const bool rendezvous = bytes > config_.number("eager.max");
+    const auto& talk = *rails_.peers()[peer].talk;
+    const bool rendezvous = bytes > talk.eager_max;
     const auto wire_bytes = rendezvous ? bytes : bytes + rails::FrameHeader::size + EagerBody::size;
     auto told = rails_.explain(peer, wire_bytes, rendezvous, now());
     told.bytes = bytes;
     told.rendezvous = rendezvous;
+    told.registered_only = rendezvous && talk.eager_if_unregistered && bytes <= config_.number("eager.max");
     return told;
 }
 

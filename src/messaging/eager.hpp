@@ -16,18 +16,20 @@ RAILMUX_IN_LINE bool Sender::send_now(std::uint32_t peer, Tag tag, ConstBuffer d
     auto* const talk = rails_.sendable(peer);
     if (talk == nullptr || !flow.waiting.empty()) [[unlikely]]
         return false;
+    if (data.size() > talk->eager_max) [[unlikely]]
+        return false;
     return try_eager({peer, tag, data.size(), unaccompanied}, flow, *talk, now, sent,
                      [&](std::byte* to) { base::copy(to, data.data(), data.size()); });
 }
 
-/// False: it is too large for that, or there is no credit left.
+/// Of a message that is not too large for that. False: there is no credit left.
 template <typename Fill>
 RAILMUX_IN_LINE bool Sender::try_eager(const Eager& message, Flow& flow, rails::Conversation& talk,
                                        base::Nanoseconds now, std::uint64_t& sent, Fill fill) {
     using rails::FrameHeader;
     const auto cost = credit_of(message.bytes);
     const auto used = flow.charged - talk.consumed_there;
-    if (message.bytes > options_.eager_max || used + cost > options_.eager_window) [[unlikely]]
+    if (used + cost > options_.eager_window) [[unlikely]]
         return false;
     flow.charged += cost;
     const auto size = static_cast<std::uint32_t>(FrameHeader::size + EagerBody::size + message.bytes);

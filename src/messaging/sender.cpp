@@ -1,5 +1,7 @@
 #include "messaging/sender.hpp"
 
+#include <algorithm>
+
 #include "messaging/eager.hpp"
 
 namespace railmux::messaging {
@@ -50,7 +52,8 @@ bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& tal
                       bool unaccompanied) {
     const Eager message{operation.peer, operation.tag, operation.bytes, unaccompanied};
     std::uint64_t sent = 0;
-    if (try_eager(message, flow, talk, now, sent, [&](std::byte* to) { gather(to, operation.buffer()); })) {
+    if (goes_eagerly(operation, talk) &&
+        try_eager(message, flow, talk, now, sent, [&](std::byte* to) { gather(to, operation.buffer()); })) {
         operations_.finish(operation, sent_status(operation.peer, operation.tag, operation.bytes, sent));
         return true;
     }
@@ -60,6 +63,14 @@ bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& tal
     flow.charged += credit_of(inlined);
     send_rts(operation, inlined, now);
     return true;
+}
+
+/// Memory that would be registered for the message, or copied, gains nothing by being asked for first.
+bool Sender::goes_eagerly(const Operation& operation, const rails::Conversation& talk) const {
+    if (operation.bytes <= talk.eager_max) return true;
+    const auto covered = [&](const auto& piece) { return lasting_.covers(piece); };
+    return operation.bytes <= options_.eager_max && talk.eager_if_unregistered &&
+           !std::ranges::all_of(operation.buffer(), covered);
 }
 
 // --- Rendezvous ------------------------------------------------------------------------------------------------------

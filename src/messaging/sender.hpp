@@ -69,6 +69,7 @@ private:
         std::size_t bytes;
         bool unaccompanied;
     };
+    [[nodiscard]] bool goes_eagerly(const Operation& operation, const rails::Conversation& talk) const;
     template <typename Fill>
     [[nodiscard]] RAILMUX_IN_LINE bool try_eager(const Eager& message, Flow& flow, rails::Conversation& talk,
                                                  base::Nanoseconds now, std::uint64_t& sent, Fill fill);

@@ -116,6 +116,10 @@ bool StoreEntry::is_file_name(std::string_view name) noexcept {
            std::all_of(name.begin(), name.begin() + digest_digits, is_digit);
 }
 
+std::string StoreEntry::link_from(std::string_view host, std::string_view rail, std::string_view to) {
+    return fmt::format("{} {} to {}", host, rail, to);
+}
+
 std::string StoreEntry::for_people(std::string_view text) {
     std::string name(text.substr(0, max_name));
     std::ranges::replace_if(

@@ -50,6 +50,9 @@ struct StoreEntry {
     [[nodiscard]] static std::string file_name(const StoreKey& key, std::string_view version);
     [[nodiscard]] static bool is_file_name(std::string_view name) noexcept;
 
+    /// StoreEntry::link of a rail of this host; `to` is the other end's host. With none it is how all of that rail begin.
+    [[nodiscard]] static std::string link_from(std::string_view host, std::string_view rail, std::string_view to);
+
     /// What fits StoreEntry::link of a text that comes from anywhere: printable, and not too long.
     [[nodiscard]] static std::string for_people(std::string_view text);
 };

@@ -143,6 +143,11 @@ struct Conversation {
     std::uint32_t reported_here = 0;   // as last told to the peer
     std::uint32_t consumed_there = 0;  // of our data, by the peer's
 
+    // The largest message that goes with its header, by the model of the link that would bring that first; and whether other
+    // memory than what the application has registered would be copied all the same, so that it goes so up to eager.max.
+    std::uint32_t eager_max = 0;
+    bool eager_if_unregistered = false;
+
     /// True if the application over there has taken more of what we sent.
     [[nodiscard]] bool take_credit(const FrameHeader& header) noexcept {
         const auto more = header.consumed - consumed_there;

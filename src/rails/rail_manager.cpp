@@ -319,6 +319,7 @@ void RailManager::detach(Link& link) {
     talk.candidates.erase(talk.candidates.begin() + at);
     talk.links.erase(place);
     number_links(talk);
+    switch_eager(talk);
     forget_groups(talk, link);
 }
 

@@ -23,6 +23,7 @@
 #include "base/in_line.hpp"
 #include "base/log.hpp"
 #include "model/bottleneck.hpp"
+#include "model/eager.hpp"
 #include "model/watch.hpp"
 #include "rails/assessor.hpp"
 #include "rails/bulk_plan.hpp"
@@ -52,6 +53,9 @@ public:
         Assessor::Options assessor;
         Tracer::Options tracer;
         Recovery::Options recovery;
+        std::uint64_t eager_max =
+            model::EagerBounds{}.most;  // at most so much goes with its header, whatever the models say
+        PerByte copying = model::usual_copying;
         base::Nanoseconds keepalive =
             base::second / 4;                      // without traffic, until an idle link is looked after; 0: never
         base::Nanoseconds silence = base::second;  // of a link, until it is lost
@@ -240,6 +244,8 @@ private:
     // AssessorHost
     void post_now(Link& link, Frame* frame) override;
     void model_changed(Link& link) override;
+    void switch_eager(Conversation& talk) noexcept;
+    [[nodiscard]] std::uint64_t eager_max(const Link& link) const noexcept;
     [[nodiscard]] base::Nanoseconds busy() const noexcept override { return ledger_.busy(); }
 
     // The way up (way_up.hpp)

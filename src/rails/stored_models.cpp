@@ -22,8 +22,8 @@ model::StoreKey StoredModels::key_of(const Link& link) const {
 
 std::string StoredModels::name_of(const Link& link) const {
     const auto address = ProcessAddress::parse(peers_[link.peer].address);
-    return fmt::format("{} {} to {}", base::host_name(), rails_[link.rail].traits().name,
-                       address ? address->host : peers_.name(link.peer));
+    return model::StoreEntry::link_from(base::host_name(), rails_[link.rail].traits().name,
+                                        address ? address->host : peers_.name(link.peer));
 }
 
 std::optional<LogGP> StoredModels::find(const Link& link) {

@@ -5,6 +5,8 @@
 
 #include <railmux/context.hpp>
 
+#include "base/host.hpp"
+#include "model/eager.hpp"
 #include "model/store.hpp"
 #include "tools/benchmark.hpp"
 #include "tools/commands.hpp"
@@ -15,7 +17,8 @@ namespace {
 
 constexpr auto info_help =
     R"(Shows the rails that a context would see here, usable or not, and why not; three or more of one transport that are off
-for one reason share a line.
+for one reason share a line. "eager B" is the largest message that goes with its header, by the models of earlier runs; larger
+ones are asked for first (rendezvous), see docs/model.md.
 
   railmux info
   railmux info --rails 'tcp:eth*,^docker*'   as it would be with this selection
@@ -32,15 +35,22 @@ struct InfoOptions {
     bool json = false;
 };
 
-std::string models_line(const Config& config) {
+struct EarlierModels {
+    model::Store::Content content;
+    std::string line;  // for people
+};
+
+EarlierModels read_models(const Config& config) {
     try {
         const auto where = model::StoreOptions::read(config);
-        if (!where) return "models of earlier runs: none, there is no folder for them\n";
+        if (!where) return {.content = {}, .line = "models of earlier runs: none, there is no folder for them\n"};
         base::Logger log;
-        return fmt::format("models of earlier runs: {} in {} (see `railmux models`)\n",
-                           model::Store(*where, log).content().models.size(), where->folder);
+        auto content = model::Store(*where, log).content();
+        auto line = fmt::format("models of earlier runs: {} in {} (see `railmux models`)\n", content.models.size(),
+                                where->folder);
+        return {std::move(content), std::move(line)};
     } catch (const Error& error) {
-        return fmt::format("models of earlier runs: not usable: {}\n", error.what());
+        return {.content = {}, .line = fmt::format("models of earlier runs: not usable: {}\n", error.what())};
     }
 }
 
@@ -52,8 +62,11 @@ int show(const InfoOptions& options) {
         fmt::print("{}", options.json ? parameters_json(parameters).dump() + "\n" : parameters_table(parameters));
     } else {
         const auto rails = scan_rails(config);
-        fmt::print("{}", options.json ? rails_json(rails).dump() + "\n"
-                                      : rails_table(rails, options.all) + "\n" + models_line(config));
+        const auto models = read_models(config);
+        const auto eager = eager_maxima(rails, models.content, base::host_name(), model::measure_copying(),
+                                        config.number("eager.max"));
+        fmt::print("{}", options.json ? rails_json(rails, eager).dump() + "\n"
+                                      : rails_table(rails, eager, options.all) + "\n" + models.line);
     }
     return 0;
 }

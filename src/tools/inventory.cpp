@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/text.hpp"
+#include "model/eager.hpp"
 
 namespace railmux::tools {
 namespace {
@@ -61,6 +62,13 @@ std::string by_processors(std::span<const RailInfo> rails) {
         base::join(names, ", "));
 }
 
+std::string eager_text(const EagerMaxima& eager, std::string_view rail) {
+    const auto found = eager.find(rail);
+    if (found == eager.end()) return "-";
+    const auto [least, most] = found->second;
+    return least == most ? std::to_string(most) : fmt::format("{}-{}", least, most);
+}
+
 nlohmann::ordered_json document(std::string_view tool) { return {{"tool", tool}, {"version", RAILMUX_VERSION}}; }
 
 }  // namespace
@@ -88,8 +96,29 @@ std::string speed_text(std::uint64_t bits_per_second) {
     return fmt::format("{:.3g} Mbit/s", bits / 1e6);
 }
 
-std::string rails_table(std::span<const RailInfo> rails, bool all) {
-    Rows rows{{"rail", "state", "kind", "speed", "numa", "addresses", "reason"}};
+EagerMaxima eager_maxima(std::span<const RailInfo> rails, const model::Store::Content& content, std::string_view host,
+                         PerByte copying, std::uint64_t bound) {
+    EagerMaxima maxima;
+    for (const auto& rail : rails) {
+        if (!rail.usable) continue;
+        EagerMax found{.least = bound, .most = 0};
+        for (const auto& kept : content.models) {
+            if (kept.entry.version != RAILMUX_VERSION ||
+                !kept.entry.link.starts_with(model::StoreEntry::link_from(host, rail.name, ""))) {
+                continue;
+            }
+            const auto saved = rail.by_processors ? PerByte{} : copying;
+            const auto limit = model::eager_max(kept.entry.model, saved, {.most = bound});
+            found = {std::min(found.least, limit), std::max(found.most, limit)};
+        }
+        if (found.most == 0) found.most = bound;
+        maxima.emplace(rail.name, found);
+    }
+    return maxima;
+}
+
+std::string rails_table(std::span<const RailInfo> rails, const EagerMaxima& eager, bool all) {
+    Rows rows{{"rail", "state", "kind", "speed", "eager B", "numa", "addresses", "reason"}};
     std::vector<std::pair<std::string, std::string>> cures;  // rail and cure
     bool folded = false;
     for (auto rail = rails.begin(); rail != rails.end(); ++rail) {
@@ -99,13 +128,13 @@ std::string rails_table(std::span<const RailInfo> rails, bool all) {
         if (!all && !rail->usable && std::ranges::count_if(rails, alike) >= least_folded) {
             if (std::find_if(rails.begin(), rail, alike) == rail) {
                 rows.push_back({fmt::format("{}: {} rails", rail->transport, std::ranges::count_if(rails, alike)),
-                                "off", "-", "-", "-", "-", rail->reason});
+                                "off", "-", "-", "-", "-", "-", rail->reason});
             }
             folded = true;
             continue;
         }
         rows.push_back({rail->name, rail->usable ? "usable" : "off", or_dash(rail->kind), speed_text(rail->speed_bps),
-                        rail->numa_node < 0 ? "-" : std::to_string(rail->numa_node),
+                        eager_text(eager, rail->name), rail->numa_node < 0 ? "-" : std::to_string(rail->numa_node),
                         or_dash(base::join(rail->addresses, " ")), rail->reason});
         if (!rail->cure.empty()) cures.emplace_back(rail->name, rail->cure);
     }
@@ -117,7 +146,7 @@ std::string rails_table(std::span<const RailInfo> rails, bool all) {
     return text;
 }
 
-nlohmann::ordered_json rails_json(std::span<const RailInfo> rails) {
+nlohmann::ordered_json rails_json(std::span<const RailInfo> rails, const EagerMaxima& eager) {
     auto result = document("info");
     auto& list = result["rails"] = nlohmann::ordered_json::array();
     for (const auto& rail : rails) {
@@ -132,6 +161,8 @@ nlohmann::ordered_json rails_json(std::span<const RailInfo> rails) {
                         {"numa_node", rail.numa_node},
                         {"by_processors", rail.by_processors},
                         {"addresses", rail.addresses}});
+        if (const auto found = eager.find(rail.name); found != eager.end())
+            list.back()["eager_max"] = {found->second.least, found->second.most};
     }
     return result;
 }

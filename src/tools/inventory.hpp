@@ -8,9 +8,12 @@
 #include <railmux/stats.hpp>
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/store.hpp"
@@ -23,9 +26,20 @@ namespace railmux::tools {
 /// "1 Gbit/s", "2.5 Gbit/s", "100 Mbit/s"; "-" when unknown.
 [[nodiscard]] std::string speed_text(std::uint64_t bits_per_second);
 
+/// By rail: the largest message that goes with its header (LinkModel::eager_max), by the models of earlier runs to whomever.
+struct EagerMax {
+    std::uint64_t least = 0;
+    std::uint64_t most = 0;
+};
+using EagerMaxima = std::map<std::string, EagerMax, std::less<>>;
+
+/// Of the usable ones; `bound` (eager.max) where there is no model. `host` is this one.
+[[nodiscard]] EagerMaxima eager_maxima(std::span<const RailInfo> rails, const model::Store::Content& content,
+                                       std::string_view host, PerByte copying, std::uint64_t bound);
+
 /// Rails that are off for the same reason share a line, unless `all` are to be seen.
-[[nodiscard]] std::string rails_table(std::span<const RailInfo> rails, bool all);
-[[nodiscard]] nlohmann::ordered_json rails_json(std::span<const RailInfo> rails);
+[[nodiscard]] std::string rails_table(std::span<const RailInfo> rails, const EagerMaxima& eager, bool all);
+[[nodiscard]] nlohmann::ordered_json rails_json(std::span<const RailInfo> rails, const EagerMaxima& eager);
 
 /// The models of earlier runs, by link, the youngest first, and only that unless `all` are to be seen; `now` by the clock of
 /// their files.

@@ -30,9 +30,9 @@ std::vector<Seen> seen_by(Engine& engine, Peer peer) {
         std::istringstream words(line);
         const std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
         if (word.front() != "model") continue;
-        REQUIRE(word.size() == 12);
+        REQUIRE(word.size() == 13);
         for (auto& seen : all) {
-            if (seen.rail == word[1]) seen.probe_messages = std::stoull(word[10]);
+            if (seen.rail == word[1]) seen.probe_messages = std::stoull(word[11]);
         }
     }
     return all;

@@ -119,30 +119,34 @@ TEST_CASE("rails and parameters as text", "[tools]") {
                           .cure = "name it in --rails",
                           .kind = "bridge"};
     const std::vector<railmux::RailInfo> rails{good, off};
-    CHECK(rails_table(rails, false) ==
-          "rail         state   kind      speed     numa  addresses         reason\n"
-          "tcp:eth0     usable  ethernet  1 Gbit/s  0     10.0.0.1 fd00::1\n"
-          "tcp:docker0  off     bridge    -         -     -                 a bridge\n"
+    const EagerMaxima eager{{"tcp:eth0", {4096, 16384}}};
+    CHECK(rails_table(rails, eager, false) ==
+          "rail         state   kind      speed     eager B     numa  addresses         reason\n"
+          "tcp:eth0     usable  ethernet  1 Gbit/s  4096-16384  0     10.0.0.1 fd00::1\n"
+          "tcp:docker0  off     bridge    -         -           -     -                 a bridge\n"
           "\ncure for tcp:docker0: name it in --rails\n");
     const railmux::RailInfo memory{.name = "shm:node", .transport = "shm", .usable = true, .by_processors = true};
     const railmux::RailInfo loopback{.name = "tcp:lo", .transport = "tcp", .usable = true, .by_processors = true};
-    CHECK_THAT(rails_table(std::vector{good, memory, loopback}, false),
+    CHECK_THAT(rails_table(std::vector{good, memory, loopback}, {}, false),
                Catch::Contains("\nshm:node, tcp:lo: the processors of this host move the bytes of each; "));
-    CHECK_THAT(rails_table(std::vector{good, memory}, false), !Catch::Contains("processors"));
+    CHECK_THAT(rails_table(std::vector{good, memory}, {}, false), !Catch::Contains("processors"));
     auto many = rails;
     for (const char* name : {"ofi:a", "ofi:b", "ofi:c"}) {
         many.push_back({.name = name, .transport = "ofi", .reason = "not wanted", .cure = "want it"});
     }
-    CHECK(rails_table(many, false) ==
-          "rail          state   kind      speed     numa  addresses         reason\n"
-          "tcp:eth0      usable  ethernet  1 Gbit/s  0     10.0.0.1 fd00::1\n"
-          "tcp:docker0   off     bridge    -         -     -                 a bridge\n"
-          "ofi: 3 rails  off     -         -         -     -                 not wanted\n"
+    CHECK(rails_table(many, eager, false) ==
+          "rail          state   kind      speed     eager B     numa  addresses         reason\n"
+          "tcp:eth0      usable  ethernet  1 Gbit/s  4096-16384  0     10.0.0.1 fd00::1\n"
+          "tcp:docker0   off     bridge    -         -           -     -                 a bridge\n"
+          "ofi: 3 rails  off     -         -         -           -     -                 not wanted\n"
           "\ncure for tcp:docker0: name it in --rails\n"
           "`railmux info --all` lists every rail that is off, and what would help\n");
-    CHECK_THAT(rails_table(many, true), Catch::Contains("\nofi:b ") && Catch::Contains("cure for ofi:c: want it"));
-    CHECK(rails_json(rails)["rails"][1]["usable"] == false);
-    CHECK(rails_json(rails)["rails"][0]["addresses"].size() == 2);
+    CHECK_THAT(rails_table(many, eager, true),
+               Catch::Contains("\nofi:b ") && Catch::Contains("cure for ofi:c: want it"));
+    CHECK(rails_json(rails, eager)["rails"][1]["usable"] == false);
+    CHECK(rails_json(rails, eager)["rails"][0]["eager_max"] == std::vector{4096, 16384});
+    CHECK(!rails_json(rails, eager)["rails"][1].contains("eager_max"));
+    CHECK(rails_json(rails, eager)["rails"][0]["addresses"].size() == 2);
 
     const auto parameters = railmux::Config().parameters();
     CHECK(parameters_json(parameters)["parameters"].size() == parameters.size());
