@@ -25,8 +25,8 @@ const ProtocolRange* larger(const LogGP& model, std::uint64_t most) noexcept {
 
 /// As if the parameters of `range` held for all sizes.
 Nanos delivery(const LogGP& model, const ProtocolRange& range, std::uint64_t bytes) noexcept {
-    return std::max(Nanos(0), range.L.of(bytes) + range.o_s.of(bytes) + range.o_r.of(bytes) + range.G.of(bytes - 1) +
-                                  model.jitter);
+    return std::max(
+        Nanos(0), range.L.of(bytes) + range.o_s.of(bytes) + range.o_r.of(bytes) + range.G.of(bytes - 1) + model.jitter);
 }
 
 }  // namespace

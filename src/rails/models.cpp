@@ -25,7 +25,8 @@ void RailManager::model_changed(Link& link) {
     switch_eager(talk);
 }
 
-/// As a guess there is no reason for it to be less than what fits a frame. Processors that move the bytes copy them in any case.
+/// As a guess there is no reason for it to be less than what fits a frame. Processors that move the bytes copy them in any
+/// case.
 std::uint64_t RailManager::eager_max(const Link& link) const noexcept {
     if (link.assessed->source == ModelSource::guess) return options_.eager_max;
     const bool copied = rails_[link.rail].traits().by_processors;

@@ -41,9 +41,9 @@ struct World {
         hosts.deliver(*a, to_b, *b, to_a, 8);
         hosts.until({a.get(), b.get()}, [&] {
             const auto links = a->models(to_b);
-            return links.size() == latencies.size() && (probe == std::string_view("off") || std::ranges::none_of(links, [](const auto& link) {
-                return link.source == ModelSource::guess;
-            }));
+            return links.size() == latencies.size() &&
+                   (probe == std::string_view("off") ||
+                    std::ranges::none_of(links, [](const auto& link) { return link.source == ModelSource::guess; }));
         });
     }
 
