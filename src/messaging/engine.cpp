@@ -44,8 +44,8 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
     options.unheard = static_cast<base::Nanoseconds>(config.number("link.unheard"));
     options.recovery = {.first = static_cast<base::Nanoseconds>(config.number("recover.first")),
                         .longest = static_cast<base::Nanoseconds>(config.number("recover.longest"))};
-    options.ack_delay = static_cast<base::Nanoseconds>(config.number("ack.delay"));
-    options.credit_report = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit / 4);
+    options.acks.delay = static_cast<base::Nanoseconds>(config.number("ack.delay"));
+    options.acks.credit_report = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit / 4);
     return options;
 }
 

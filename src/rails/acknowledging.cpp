@@ -8,31 +8,13 @@
 
 namespace railmux::rails {
 
-void RailManager::list_ack(std::uint32_t peer, Conversation& talk) {
-    if (!std::exchange(talk.ack_listed, true)) ack_list_.push_back(peer);
-    schedule(talk.ack_due);
-}
-
-/// At the next look.
-void RailManager::hurry_ack(std::uint32_t peer, Conversation& talk) {
-    talk.ack_due = 0;
-    list_ack(peer, talk);
-}
-
 void RailManager::run_acks(base::Nanoseconds now) {
-    std::erase_if(ack_list_, [&](std::uint32_t peer) {
-        auto* talk = peers_[peer].talk.get();
-        if (talk == nullptr) return true;
-        const bool owing = talk->owed > 0 || talk->consumed_here != talk->reported_here;
-        if (owing && talk->ack_due > now) {
-            schedule(talk->ack_due);
-            return false;
-        }
-        if (owing) send_ack(*talk, now);
-        talk->ack_listed = false;
-        talk->ack_due = never;
-        return true;
-    });
+    const auto talk_of = [&](std::uint32_t peer) { return peers_[peer].talk.get(); };
+    const auto owed = [&](std::uint32_t peer) {
+        auto* talk = talk_of(peer);
+        return talk == nullptr ? nullptr : &talk->owed;
+    };
+    schedule(owed_acks_.run(now, owed, [&](std::uint32_t peer) { send_ack(*talk_of(peer), now); }));
 }
 
 /// What has arrived. Nobody acknowledges it, and it may be lost or come twice. `timed` has just come, and was to be timed.
@@ -88,14 +70,14 @@ Link& RailManager::link_for_ack(Conversation& talk, base::Nanoseconds now) noexc
     };
     const auto best = std::ranges::min_element(talk.candidates, before);
     const auto waits = policy_.delivery(*best, FrameHeader::size, now) - best->cost.latency;
-    if (waits > sched::to_ticks(options_.ack_delay)) return least_busy(talk);
+    if (waits > sched::to_ticks(owed_acks_.delay())) return least_busy(talk);
     return links_.at(talk.links[static_cast<std::size_t>(best - talk.candidates.begin())]);
 }
 
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
     if (talk.links.empty()) return;  // it stays owed until there is a link again
     enqueue(link_for_ack(talk, now), ack_frame(talk), now);
-    talk.told();
+    talk.owed.told();
 }
 
 // --- Hearing ---------------------------------------------------------------------------------------------------------

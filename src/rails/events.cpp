@@ -109,7 +109,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     if (in_order && known.talk->links.empty()) return end_in_order(peer, now);
     if (!was_live) return;  // nothing went over it, and whoever asked for it may be anybody
     // An acknowledgement, or credit, may have died with the link, while what it was for came over another one.
-    known.talk->owed = std::max(known.talk->owed, 1U);
+    known.talk->owed.frames = std::max(known.talk->owed.frames, 1U);
     hurry_ack(peer, *known.talk);
     reroute(peer, slot, now);
     assert(links_.at(slot).underway.unacknowledged() == 0);  // or its rail would seem busy for ever

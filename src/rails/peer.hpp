@@ -18,6 +18,7 @@
 #include "base/clock.hpp"
 #include "base/stable_vector.hpp"
 #include "rails/link.hpp"
+#include "rails/owed_acks.hpp"
 #include "rails/peer_clock.hpp"
 #include "rails/process_address.hpp"
 #include "rails/session.hpp"
@@ -121,15 +122,7 @@ struct Conversation {
     // Acknowledgements should not be put off: of a heavy frame, or because something waits for them.
     bool acks_wanted = false;
 
-    // Acknowledging: `owed` frames have arrived since the last acknowledgement went out; one must go by `ack_due`.
-    std::uint32_t owed = 0;
-    base::Nanoseconds ack_due = base::never;  // nothing is owed
-    bool ack_listed = false;
-    void told() noexcept {  // that has just gone out
-        owed = 0;
-        reported_here = consumed_here;
-        ack_due = base::never;
-    }
+    OwedAcks::To owed;
     bool follows = false;       // of rails that are about equal, we take the peer's: one side must, and not both
     bool behind_there = false;  // the peer does not keep up with what comes in: rails wait for it, it not for them
     std::uint32_t last_link = no_link;  // over which the last frame came in
@@ -138,10 +131,8 @@ struct Conversation {
     PeerClock clock;
     sched::Contest contest;
 
-    // Flow control, in credit units (credit.hpp): both counters only grow, and wrap around.
-    std::uint32_t consumed_here = 0;   // of the peer's data, by our application
-    std::uint32_t reported_here = 0;   // as last told to the peer
-    std::uint32_t consumed_there = 0;  // of our data, by the peer's
+    // Of our data, by the peer's application, in credit units: only grows, and wraps around.
+    std::uint32_t consumed_there = 0;
 
     // The largest message that goes with its header, by the model of the link that would bring that first; and whether other
     // memory than what the application has registered would be copied all the same, so that it goes so up to eager.max.

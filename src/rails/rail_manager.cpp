@@ -23,7 +23,8 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       assessor_(options_.assessor, options_.clock, rails_, links_, peers_, pool_, *this, log),
       flooder_(links_, pool_, *this, assessor_),
       ledger_(rails.capacity(), policy, peers_, links_, rounds_.looks(), keeping_up_),
-      plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_) {
+      plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_),
+      owed_acks_(options_.acks) {
     // A piece may go another way than it was cut for.
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         options_.fragment = std::min(options_.fragment, rails_[rail].traits().max_put);
@@ -284,7 +285,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     mark_dirty(link);  // the proof, if it was ours to give
     reroute(peer, no_link, now);
     // Perhaps nobody has anything to say, and what was taken while there was no link is still to be told.
-    if (talk.owed > 0 || talk.consumed_here != talk.reported_here) hurry_ack(peer, talk);
+    if (talk.owed.any()) hurry_ack(peer, talk);
     feed_bulk(link, now);
     feed_gets(link, now);
     if (!incomplete_.empty()) schedule(now);

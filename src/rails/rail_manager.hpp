@@ -34,6 +34,7 @@
 #include "rails/ledger.hpp"
 #include "rails/link.hpp"
 #include "rails/node_table.hpp"
+#include "rails/owed_acks.hpp"
 #include "rails/peer.hpp"
 #include "rails/rail_set.hpp"
 #include "rails/recovery.hpp"
@@ -62,9 +63,8 @@ public:
         base::Nanoseconds unheard = 120 * base::second;       // ... whose network tells nothing
         base::Nanoseconds patience = 10 * base::second;       // without a first link, before operations fail
         base::Nanoseconds lost_patience = 30 * base::second;  // ... where there was one
-        base::Nanoseconds ack_delay = 100 * base::microsecond;
+        OwedAcks::Options acks;
         std::uint64_t fragment = 256 * 1024;  // largest piece of bulk
-        std::uint32_t credit_report = 4096;   // units consumed before the peer is told without delay
         bool share_node = true;               // see the load of other processes of this node, and show ours
     };
 
@@ -155,7 +155,7 @@ public:
     RAILMUX_IN_LINE void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {
         auto* talk = peers_[peer].talk.get();
         if (talk == nullptr) return;  // its session is over
-        talk->consumed_here += units;
+        talk->owed.consumed += units;
         owe_ack(peer, *talk, now);
     }
 
@@ -349,19 +349,14 @@ private:
     void tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                 base::Nanoseconds now);
-    /// Something is to be acknowledged: together with what goes there anyway, or by itself when that does not come in time.
     RAILMUX_IN_LINE void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
-        if (talk.ack_due == never) {
-            talk.ack_due = now + options_.ack_delay;
-            if (!talk.ack_listed) [[unlikely]]  // else it is looked at early enough
-                list_ack(peer, talk);
-        }
-        if (talk.owed >= frames_per_ack || talk.consumed_here - talk.reported_here >= options_.credit_report)
-            [[unlikely]]
-            hurry_ack(peer, talk);
+        if (owed_acks_.note(peer, talk.owed, now)) [[unlikely]]
+            schedule(talk.owed.due);
     }
-    void list_ack(std::uint32_t peer, Conversation& talk);
-    void hurry_ack(std::uint32_t peer, Conversation& talk);
+    void hurry_ack(std::uint32_t peer, Conversation& talk) {
+        owed_acks_.hurry(peer, talk.owed);
+        schedule(0);
+    }
     void run_acks(base::Nanoseconds now);
     void schedule(base::Nanoseconds when) noexcept { next_deadline_ = std::min(next_deadline_, when); }
 
@@ -416,9 +411,6 @@ private:
     [[nodiscard]] LogGP corrected(LogGP model, const sched::Pace& pace) const;
 
     static constexpr auto never = base::never;
-    // Acknowledge at the latest after this many frames: a sixteenth of the window keeps the sender going, and one
-    // acknowledgement in 256 frames costs next to nothing.
-    static constexpr std::uint32_t frames_per_ack = Session::window / 16;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
     static constexpr std::size_t batch = 64;
 
@@ -454,8 +446,8 @@ private:
 
     std::unique_ptr<Tracer> tracer_;  // where decisions are to be told
 
+    OwedAcks owed_acks_;
     std::vector<std::uint32_t> dirty_;       // links with something to post
-    std::vector<std::uint32_t> ack_list_;    // peers owed an acknowledgement
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
     // Live only since we said goodbye: to be told that they end, or told so and to be ended.

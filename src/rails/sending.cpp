@@ -238,7 +238,7 @@ bool RailManager::post_outbox(Link& link) {
         }
         const auto taken = rail.post({works_.data(), count});
         account_posted(link, taken);
-        if (taken > told) talk.told();
+        if (taken > told) talk.owed.told();
         link.refused = taken < count;
         if (link.refused) return false;
     }

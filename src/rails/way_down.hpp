@@ -38,7 +38,7 @@ RAILMUX_IN_LINE bool RailManager::follows_lead(Conversation& talk, std::uint32_t
 RAILMUX_IN_LINE Stamp RailManager::stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept {
     const auto ack = talk.session.ack();
     const auto held = talk.newest == ack ? now - talk.arrived : held_longest;  // else another one came in later
-    return {ack, talk.consumed_here, held, keeping_up_.behind()};
+    return {ack, talk.owed.consumed, held, keeping_up_.behind()};
 }
 
 /// A small frame, stamped just now, without bulk, for a rail that copies it, over a link that nothing waits for: it needs no
@@ -53,7 +53,7 @@ RAILMUX_IN_LINE bool RailManager::post_at_once(Link& link, Conversation& talk, F
         unsettle(link, now);
     if (!link.over_rail->send_short(link.id, {frame.data(), frame.bytes})) [[unlikely]]
         return false;
-    talk.told();
+    talk.owed.told();
     frame.link = link.slot;
     frame.rail = static_cast<std::uint8_t>(link.rail);
     frame.posted = 1;

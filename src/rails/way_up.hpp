@@ -146,7 +146,7 @@ RAILMUX_IN_LINE bool RailManager::take_next(Above& above, Link& link, std::span<
     if (header.type != FrameType::eager || !talk.session.is_next(header)) [[unlikely]]
         return false;
     talk.session.took_next();
-    ++talk.owed;
+    ++talk.owed.frames;
     if (!above.on_frame(link.peer, header, bytes.subspan(FrameHeader::size))) [[unlikely]] {
         break_off(link, "it broke the wire protocol", now);
         return true;
@@ -174,7 +174,7 @@ RAILMUX_IN_LINE bool RailManager::take_in(Above& above, Link& link, Known& known
     const auto peer = link.peer;
     auto& talk = *known.talk;
     if (header.type == FrameType::proof) return true;  // once more: it proves nothing new and harms nothing
-    ++talk.owed;
+    ++talk.owed.frames;
     owe_ack(peer, talk, now);
     if ((header.flags & frame_flag::ack_now) != 0) [[unlikely]]
         hurry_ack(peer, talk);
