@@ -42,9 +42,9 @@ struct LinkModel {
     std::string link;  ///< both ends, for people
     ModelSource source = ModelSource::guess;
     LogGP model;  ///< as corrected by traffic
-    /// Larger messages are asked for first (rendezvous), when this link is the fastest to the peer: the size from which the
-    /// model has that faster (docs/model.md), eager.max at most. Over rails that register memory it holds for messages from
-    /// memory that the application has registered; all others go with their header up to eager.max.
+    /// Larger messages are asked for first (rendezvous) where this link is the fastest to the peer: the size above which its
+    /// model, as measured, has that faster (docs/model.md), eager.max at most. Over rails that register memory it holds for
+    /// messages from memory that the application has registered; all others go with their header up to eager.max.
     std::uint64_t eager_max = 0;
     double drift = 1;    ///< a byte takes so many times what the probe said, by traffic; 1 while that shows nothing
     RailGroup group;     ///< whom it shares with, itself included; without rails: with nobody, as far as known

@@ -46,6 +46,8 @@ public:
     [[nodiscard]] std::string text(std::string_view name) const;
     [[nodiscard]] std::uint64_t number(std::string_view name) const;
     [[nodiscard]] bool flag(std::string_view name) const;
+    /// Whether a file, the environment or set() gave it a value. Throws Error(invalid_argument) on an unknown name.
+    [[nodiscard]] bool is_set(std::string_view name) const;
 
     /// The whole table with current values and their sources, in the table's order.
     [[nodiscard]] std::vector<Parameter> parameters() const;

@@ -35,10 +35,9 @@ struct Explanation {
     Peer peer;
     std::string policy;
     std::uint64_t bytes = 0;  ///< of the message
-    bool rendezvous = false;  ///< its payload follows when the receiver is ready, and may be split; else one frame
-    /// ... of memory that the application has registered; any other goes in one frame at this size, because the rail
-    /// would copy it all the same.
-    bool registered_only = false;
+    /// Its payload follows when the receiver is ready, and may be split; else it is one frame. Of memory that the application
+    /// has not registered: from registered memory it may be asked for sooner (LinkModel::eager_max).
+    bool rendezvous = false;
     std::uint64_t wire_bytes =
         0;  ///< what is decided about: the payload of a rendezvous, or the frame with its headers
     std::vector<ExplainedLink> links;

@@ -18,6 +18,7 @@ namespace {
 
 using base::ParameterType;
 
+constexpr std::string_view from_default = "default";
 constexpr std::string_view from_environment = "environment";
 constexpr std::string_view from_api = "api";
 
@@ -68,7 +69,7 @@ std::string place(std::string_view name, std::string_view source) {
 Config::Config() {
     const auto table = base::parameter_table();
     values_.resize(table.size());
-    for (std::size_t i = 0; i < table.size(); ++i) assign(i, table[i].default_value, "default");
+    for (std::size_t i = 0; i < table.size(); ++i) assign(i, table[i].default_value, std::string(from_default));
 }
 
 Config Config::load() {
@@ -162,6 +163,8 @@ bool Config::flag(std::string_view name) const {
     if (base::parameter_table()[index].type != ParameterType::flag) wrong_type(name, "flag");
     return values_[index].number != 0;
 }
+
+bool Config::is_set(std::string_view name) const { return values_[known(name)].source != from_default; }
 
 std::vector<Parameter> Config::parameters() const {
     const auto table = base::parameter_table();

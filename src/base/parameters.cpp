@@ -47,7 +47,7 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"progress.spin", duration, "us", "50us", "how long hybrid spins at most before it sleeps", "", 0, second},
 
     {"eager.max", bytes, "B", "16K",
-        "largest message sent along with its header; less where the model of a link says so (railmux info)", "", 0,
+        "largest message sent along with its header; not set: at most so much, less where a link's model says so", "", 0,
         16 * kib},
     {"eager.window", bytes, "B", "1M", "eager bytes a peer may send ahead of its receiver", "", 4 * kib, gib},
     {"fragment.size", bytes, "B", "256K", "largest piece in which a large message is spread over rails",

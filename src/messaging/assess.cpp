@@ -51,13 +51,15 @@ Explanation Engine::explain(Peer to, std::uint64_t bytes) {
     const Lock lock(*this);
     const auto peer = partner(to);
     if (!rails_.connected(peer)) connect_links(peer, "reached");
-    const auto& talk = *rails_.peers()[peer].talk;
-    const bool rendezvous = bytes > talk.eager_max;
+    const auto* const talk = rails_.peers()[peer].talk.get();
+    if (talk == nullptr || talk->links.empty())
+        throw error_with(to, ErrorCode::unreachable,
+                         fmt::format("{} cannot be reached any more", rails_.peers().name(peer)));
+    const bool rendezvous = bytes > (talk->eager_if_unregistered ? config_.number("eager.max") : talk->eager_max);
     const auto wire_bytes = rendezvous ? bytes : bytes + rails::FrameHeader::size + EagerBody::size;
     auto told = rails_.explain(peer, wire_bytes, rendezvous, now());
     told.bytes = bytes;
     told.rendezvous = rendezvous;
-    told.registered_only = rendezvous && talk.eager_if_unregistered && bytes <= config_.number("eager.max");
     return told;
 }
 

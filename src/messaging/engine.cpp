@@ -26,9 +26,9 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
     options.connector.key = rails::make_job_key(membership.job(), membership.key());
     options.connector.pair_limit = static_cast<base::Nanoseconds>(config.number("connect.timeout"));
     options.connector.checksum = config.flag("link.checksum");
-    options.eager_max = config.number("eager.max");
-    // Under another clock all is to be the same each time.
-    if (clock == &base::now_ns) options.copying = model::measure_copying();
+    // Who sets it wants it. Under another clock than the system's all is to be the same each time.
+    options.eager = {
+        .most = config.number("eager.max"), .by_model = !config.is_set("eager.max"), .measure = clock == &base::now_ns};
     options.assessor.probe = config.text("probe") != "off";
     options.assessor.share = config.text("probe") != "full";
     if (config.text("probe") == "cached") options.assessor.store = model::StoreOptions::read(config);

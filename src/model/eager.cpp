@@ -1,10 +1,6 @@
 #include "model/eager.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <vector>
-
-#include "base/fastest.hpp"
 
 namespace railmux::model {
 
@@ -14,13 +10,14 @@ constexpr std::uint64_t step = 512;
 // As for another rail (docs/scheduling.md): what is predicted to be little better may be worse.
 constexpr double margin = 1.05;
 
-/// The range of messages larger than `most`, if it begins about there: a change may be found a step of sizes early or late.
-const ProtocolRange* larger(const LogGP& model, std::uint64_t most) noexcept {
+/// The place of the range of messages larger than `most`, if it begins about there: a change may be found a step of sizes early
+/// or late. Else 0.
+std::size_t larger(const LogGP& model, std::uint64_t most) noexcept {
     for (std::size_t i = 1; i < model.ranges.size(); ++i) {
         const auto last = model.ranges[i - 1].up_to_bytes;  // of the sizes before
-        if (last >= most - most / 8 && last < most + most / 2) return &model.ranges[i];
+        if (last >= most - most / 8 && last < most + most / 2) return i;
     }
-    return nullptr;
+    return 0;
 }
 
 /// As if the parameters of `range` held for all sizes.
@@ -31,25 +28,24 @@ Nanos delivery(const LogGP& model, const ProtocolRange& range, std::uint64_t byt
 
 }  // namespace
 
-std::uint64_t eager_max(const LogGP& model, PerByte copying, EagerBounds bounds) noexcept {
+std::uint64_t eager_max(const LogGP& model, const EagerCosts& costs, EagerBounds bounds) noexcept {
     const auto& small = model.range(1);
-    const auto asking = 2 * model.predict(1).delivery + small.o_s.of(1) + small.o_r.of(1);
-    const auto* const large = larger(model, bounds.most);
-    for (auto bytes = bounds.least; bytes < bounds.most; bytes += step) {
-        const auto next = bytes + step;
-        const auto frame = model.predict(next).delivery;
-        const auto bulk = large == nullptr ? frame : delivery(model, *large, next);
-        if (margin * (asking + bulk) < frame + 2 * copying.of(next)) return bytes;
-    }
-    return bounds.most;
-}
-
-PerByte measure_copying() {
-    constexpr std::size_t bytes = 16 * 1024;
-    constexpr int rounds = 5;  // the first finds the memory cold
-    std::vector<std::byte> from(bytes, std::byte{1});
-    std::vector<std::byte> to(bytes);
-    return {base::fastest_ns(rounds, [&] { std::memcpy(to.data(), from.data(), bytes); }) / bytes};
+    const auto one = model.predict(1).delivery;
+    const auto asking = 2 * one + small.o_s.of(1) + small.o_r.of(1) + costs.opening;
+    const auto large = larger(model, bounds.most);
+    const auto rendezvous_pays = [&](std::uint64_t bytes) {
+        auto frame = model.predict(bytes).delivery;
+        auto bulk = frame;
+        if (large > 0) {
+            const auto& before = model.ranges[large - 1];
+            if (bytes > before.up_to_bytes) frame = delivery(model, before, bytes);
+            bulk = std::max(one, delivery(model, model.ranges[large], bytes));
+        }
+        return margin * (asking + bulk) < frame + 2 * costs.copying.of(bytes);
+    };
+    auto limit = bounds.most;
+    while (limit > bounds.least && rendezvous_pays(limit)) limit -= std::min(step, limit - bounds.least);
+    return limit;
 }
 
 }  // namespace railmux::model

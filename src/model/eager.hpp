@@ -1,9 +1,11 @@
 // Up to which size a message is delivered sooner with its header (eager) than when it is asked for first (rendezvous). One of
 // s bytes takes
 //   eager(s)      = delivery(s) + 2 c s                    c: a byte copied, into the frame and out of it
-//   rendezvous(s) = 2 delivery(1) + o_s + o_r + bulk(s)    announcement and answer, the closing frame, the bytes themselves
-// where bulk(s) is by the parameters of messages that are larger than any frame, if those are a range of their own, as a full
-// probe finds where it matters: it puts such messages into their places, as is done with an application's. Else delivery(s).
+//   rendezvous(s) = 2 delivery(1) + o_s + o_r + r + bulk(s)
+// that is announcement and answer, the closing frame, r: the receiver's memory opened for it, and closed, and the bytes
+// themselves. bulk(s) is by the parameters of messages that are larger than any frame, if those are a range of their own, as a
+// full probe finds where it matters: it puts such messages into their places, as is done with an application's. Else
+// delivery(s).
 //
 // Threads: pure functions.
 // Lifetime: none.
@@ -20,13 +22,16 @@ struct EagerBounds {
     std::uint64_t most = 16 * 1024;  // what a frame holds
 };
 
-/// The size, to 512 bytes, from which on rendezvous is predicted to be faster by a twentieth and more; `most` where it nowhere
-/// is. `copying`: what a rendezvous saves at each end; nothing where that copies, too.
-[[nodiscard]] std::uint64_t eager_max(const LogGP& model, PerByte copying, EagerBounds bounds = {}) noexcept;
+struct EagerCosts {
+    PerByte copying{};  // c: what a rendezvous saves at each end; nothing where that copies, too
+    Nanos opening{0};   // r
+};
+
+/// The size, to 512 bytes, above which rendezvous is predicted to be faster by a twentieth and more, for all sizes up
+/// to `most`, or just there; `most` where there is none.
+[[nodiscard]] std::uint64_t eager_max(const LogGP& model, const EagerCosts& costs, EagerBounds bounds = {}) noexcept;
 
 /// What copying takes where nobody measured it: 10 GB/s.
 inline constexpr PerByte usual_copying{0.1};
-/// Takes some ten microseconds. What is copied is in the caches, as what an application has just made is.
-[[nodiscard]] PerByte measure_copying();
 
 }  // namespace railmux::model

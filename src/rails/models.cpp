@@ -22,25 +22,7 @@ void RailManager::model_changed(Link& link) {
                               .slope = sched::to_ticks(slope),
                               .gap = sched::to_ticks(small.rail.count()),
                               .per_byte = std::max<sched::Ticks>(1, sched::to_ticks(per_byte))};
-    switch_eager(talk);
-}
-
-/// As a guess there is no reason for it to be less than what fits a frame. Processors that move the bytes copy them in any
-/// case.
-std::uint64_t RailManager::eager_max(const Link& link) const noexcept {
-    if (link.assessed->source == ModelSource::guess) return options_.eager_max;
-    const bool copied = rails_[link.rail].traits().by_processors;
-    return model::eager_max(link.assessed->model, copied ? PerByte{} : options_.copying, {.most = options_.eager_max});
-}
-
-/// By the link that would deliver first what just fits a frame.
-void RailManager::switch_eager(Conversation& talk) noexcept {
-    if (talk.links.empty()) return;
-    const auto delivery = [](const sched::Cost& cost) { return cost.latency + sched::times(line_through, cost.slope); };
-    const auto first = std::ranges::min_element(talk.costs, {}, delivery) - talk.costs.begin();
-    const Link& link = links_.at(talk.links[static_cast<std::size_t>(first)]);
-    talk.eager_max = static_cast<std::uint32_t>(eager_max(link));
-    talk.eager_if_unregistered = rails_[link.rail].traits().copies_puts;
+    eager_.choose(talk);
 }
 
 /// As traffic has corrected it.
@@ -64,7 +46,7 @@ LinkModel RailManager::model_of(const Link& link) const {
                     .model = corrected(assessed.model, pace)};
     const auto said = assessed.model.range(line_through).G.ns;
     if (pace.per_byte() > 0 && said > 0) model.drift = sched::to_ns(pace.per_byte()) / said;
-    model.eager_max = eager_max(link);
+    model.eager_max = eager_.max_over(link);
     add_group(model, link);
     model.spare = why_spare(link);
     return model;

@@ -50,17 +50,21 @@ public:
         bool sooner = false;
         if (to.due == base::never) {
             to.due = now + options_.delay;
-            if (!to.listed) [[unlikely]]  // else it is looked at early enough
-                sooner = list(peer, to);
+            if (!to.listed) [[unlikely]] {  // else it is looked at early enough
+                list(peer, to);
+                sooner = true;
+            }
         }
-        if (to.frames >= frames_each || to.consumed - to.reported >= options_.credit_report) [[unlikely]]
-            sooner = hurry(peer, to);
+        if (to.frames >= frames_each || to.consumed - to.reported >= options_.credit_report) [[unlikely]] {
+            hurry(peer, to);
+            sooner = true;
+        }
         return sooner;
     }
     /// It goes with the next run(), which is wanted.
-    bool hurry(std::uint32_t peer, To& to) {
+    void hurry(std::uint32_t peer, To& to) {
         to.due = 0;
-        return list(peer, to);
+        list(peer, to);
     }
 
     /// Calls send(peer) for those whose time has come. `owed(peer)` is what it is owed, or nullptr when that is over. Returns
@@ -88,9 +92,8 @@ private:
     // acknowledgement in 256 frames costs next to nothing.
     static constexpr std::uint32_t frames_each = Session::window / 16;
 
-    bool list(std::uint32_t peer, To& to) {
+    void list(std::uint32_t peer, To& to) {
         if (!std::exchange(to.listed, true)) list_.push_back(peer);
-        return true;
     }
 
     Options options_;

@@ -24,6 +24,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       flooder_(links_, pool_, *this, assessor_),
       ledger_(rails.capacity(), policy, peers_, links_, rounds_.looks(), keeping_up_),
       plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_),
+      eager_(options_.eager, rails_, links_),
       owed_acks_(options_.acks) {
     // A piece may go another way than it was cut for.
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
@@ -320,7 +321,7 @@ void RailManager::detach(Link& link) {
     talk.candidates.erase(talk.candidates.begin() + at);
     talk.links.erase(place);
     number_links(talk);
-    switch_eager(talk);
+    eager_.choose(talk);
     forget_groups(talk, link);
 }
 

@@ -23,11 +23,11 @@
 #include "base/in_line.hpp"
 #include "base/log.hpp"
 #include "model/bottleneck.hpp"
-#include "model/eager.hpp"
 #include "model/watch.hpp"
 #include "rails/assessor.hpp"
 #include "rails/bulk_plan.hpp"
 #include "rails/connector.hpp"
+#include "rails/eager_switch.hpp"
 #include "rails/flooder.hpp"
 #include "rails/frame_pool.hpp"
 #include "rails/keeping_up.hpp"
@@ -54,9 +54,7 @@ public:
         Assessor::Options assessor;
         Tracer::Options tracer;
         Recovery::Options recovery;
-        std::uint64_t eager_max =
-            model::EagerBounds{}.most;  // at most so much goes with its header, whatever the models say
-        PerByte copying = model::usual_copying;
+        EagerSwitch::Options eager;
         base::Nanoseconds keepalive =
             base::second / 4;                      // without traffic, until an idle link is looked after; 0: never
         base::Nanoseconds silence = base::second;  // of a link, until it is lost
@@ -244,8 +242,6 @@ private:
     // AssessorHost
     void post_now(Link& link, Frame* frame) override;
     void model_changed(Link& link) override;
-    void switch_eager(Conversation& talk) noexcept;
-    [[nodiscard]] std::uint64_t eager_max(const Link& link) const noexcept;
     [[nodiscard]] base::Nanoseconds busy() const noexcept override { return ledger_.busy(); }
 
     // The way up (way_up.hpp)
@@ -435,6 +431,7 @@ private:
     std::optional<NodeTable> node_table_;  // outlives what is noted in it
     Ledger ledger_;
     BulkPlan plan_;
+    EagerSwitch eager_;
     // What can wait: what small frames cost, and acknowledgements that came with frames and release nothing that anybody waits
     // for. It is reckoned for many messages at once, when enough have come together, when a decision needs it, or when it is
     // due: by then whatever it feeds would be old.

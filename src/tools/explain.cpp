@@ -35,9 +35,8 @@ std::string shown(Nanos time) { return fmt::format("{:.2f}", time.count() / 1000
 
 void print_table(const Explanation& told) {
     fmt::print("\n# {} bytes: {}\n", told.bytes,
-               !told.rendezvous       ? fmt::format("one frame of {} bytes", told.wire_bytes)
-               : told.registered_only ? "rendezvous, from registered memory; one frame from other memory"
-                                      : "rendezvous, may be split");
+               told.rendezvous ? std::string("rendezvous, may be split")
+                               : fmt::format("one frame of {} bytes", told.wire_bytes));
     std::vector<std::vector<std::string>> rows{{"  rail", "link", "latency us", "ns/byte", "gap us", "backlog B",
                                                 "wait us", "delivery us", "share B", "share us"}};
     for (std::size_t i = 0; i < told.links.size(); ++i) {
@@ -70,13 +69,9 @@ nlohmann::ordered_json json_of(const Explanation& told) {
                          {"share_bytes", link.share_bytes},
                          {"share_delivery_ns", link.share_delivery.count()}});
     }
-    return {{"bytes", told.bytes},
-            {"rendezvous", told.rendezvous},
-            {"registered_only", told.registered_only},
-            {"wire_bytes", told.wire_bytes},
-            {"choice", told.links[told.choice].rail},
-            {"reason", told.reason},
-            {"links", links}};
+    return {{"bytes", told.bytes},           {"rendezvous", told.rendezvous},
+            {"wire_bytes", told.wire_bytes}, {"choice", told.links[told.choice].rail},
+            {"reason", told.reason},         {"links", links}};
 }
 
 void explain(const ExplainCommand& command, Context& context, Peer peer, Driver& driver, const Config& config) {

@@ -5,8 +5,8 @@
 
 #include <railmux/context.hpp>
 
+#include "base/copying.hpp"
 #include "base/host.hpp"
-#include "model/eager.hpp"
 #include "model/store.hpp"
 #include "tools/benchmark.hpp"
 #include "tools/commands.hpp"
@@ -17,8 +17,8 @@ namespace {
 
 constexpr auto info_help =
     R"(Shows the rails that a context would see here, usable or not, and why not; three or more of one transport that are off
-for one reason share a line. "eager B" is the largest message that goes with its header, by the models of earlier runs; larger
-ones are asked for first (rendezvous), see docs/model.md.
+for one reason share a line. "eager B" is the largest message that goes with its header, by the models of earlier runs to other
+processes; larger ones are asked for first (rendezvous). Rails that register memory ask less often than that: docs/model.md.
 
   railmux info
   railmux info --rails 'tcp:eth*,^docker*'   as it would be with this selection
@@ -63,8 +63,9 @@ int show(const InfoOptions& options) {
     } else {
         const auto rails = scan_rails(config);
         const auto models = read_models(config);
-        const auto eager = eager_maxima(rails, models.content, base::host_name(), model::measure_copying(),
-                                        config.number("eager.max"));
+        const bool fixed = config.is_set("eager.max");
+        const auto eager = eager_maxima(rails, fixed ? model::Store::Content{} : models.content, base::host_name(),
+                                        {base::measure_copying()}, config.number("eager.max"));
         fmt::print("{}", options.json ? rails_json(rails, eager).dump() + "\n"
                                       : rails_table(rails, eager, options.all) + "\n" + models.line);
     }

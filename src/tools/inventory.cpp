@@ -103,12 +103,12 @@ EagerMaxima eager_maxima(std::span<const RailInfo> rails, const model::Store::Co
         if (!rail.usable) continue;
         EagerMax found{.least = bound, .most = 0};
         for (const auto& kept : content.models) {
-            if (kept.entry.version != RAILMUX_VERSION ||
-                !kept.entry.link.starts_with(model::StoreEntry::link_from(host, rail.name, ""))) {
+            if (kept.entry.version != RAILMUX_VERSION || !kept.entry.link.starts_with(model::StoreEntry::for_people(
+                                                             model::StoreEntry::link_from(host, rail.name, "")))) {
                 continue;
             }
             const auto saved = rail.by_processors ? PerByte{} : copying;
-            const auto limit = model::eager_max(kept.entry.model, saved, {.most = bound});
+            const auto limit = model::eager_max(kept.entry.model, {.copying = saved}, {.most = bound});
             found = {std::min(found.least, limit), std::max(found.most, limit)};
         }
         if (found.most == 0) found.most = bound;
@@ -162,7 +162,7 @@ nlohmann::ordered_json rails_json(std::span<const RailInfo> rails, const EagerMa
                         {"by_processors", rail.by_processors},
                         {"addresses", rail.addresses}});
         if (const auto found = eager.find(rail.name); found != eager.end())
-            list.back()["eager_max"] = {found->second.least, found->second.most};
+            list.back()["eager_max"] = {{"least", found->second.least}, {"most", found->second.most}};
     }
     return result;
 }

@@ -20,7 +20,8 @@ constexpr std::size_t eager_bound = 16 * 1024;
 
 /// Two hosts with a rail of each latency (ns), measured as they come up.
 struct World {
-    explicit World(const std::vector<double>& latencies, bool registers = false, const char* probe = "shared") {
+    explicit World(const std::vector<double>& latencies, bool registers = false, const char* probe = "shared",
+                   const char* most = nullptr) {
         hosts.look_each = 50;
         for (std::size_t i = 0; i < latencies.size(); ++i) {
             const auto number = std::to_string(i);
@@ -34,6 +35,7 @@ struct World {
             };
         }
         hosts.settings = {{"probe", probe}};
+        if (most != nullptr) hosts.settings.emplace_back("eager.max", most);
         a = hosts.start("a", "vft");
         b = hosts.start("b", "vft");
         to_b = a->add_peer(b->address());
@@ -88,9 +90,7 @@ TEST_CASE("near peers are asked where the payload goes sooner than far ones") {
     CHECK(!world.asks_first(limit));
     CHECK(world.asks_first(limit + 1));
     CHECK(!world.a->explain(world.to_b, limit).rendezvous);
-    const auto told = world.a->explain(world.to_b, limit + 1);
-    CHECK(told.rendezvous);
-    CHECK(!told.registered_only);
+    CHECK(world.a->explain(world.to_b, limit + 1).rendezvous);
 }
 
 TEST_CASE("far peers get along with the header what fits a frame") {
@@ -109,8 +109,8 @@ TEST_CASE("what would be copied all the same is sent along") {
     CHECK(world.asks_first(eager_bound + 1));
     CHECK(!world.asks_first_registered(limit));
     CHECK(world.asks_first_registered(limit + 1));
-    CHECK(world.a->explain(world.to_b, limit + 1).registered_only);
-    CHECK(!world.a->explain(world.to_b, eager_bound + 1).registered_only);
+    CHECK(!world.a->explain(world.to_b, limit + 1).rendezvous);  // of other memory
+    CHECK(world.a->explain(world.to_b, eager_bound + 1).rendezvous);
 }
 
 TEST_CASE("of several links the one that brings it first decides") {
@@ -125,4 +125,11 @@ TEST_CASE("a guess is no reason to ask first") {
     World world({0}, false, "off");
     CHECK(world.eager_max() == eager_bound);
     CHECK(!world.asks_first(eager_bound));
+}
+
+TEST_CASE("who sets eager.max gets what he asks for") {
+    World world({600}, false, "shared", "12K");
+    CHECK(world.eager_max() == 12 * 1024);
+    CHECK(!world.asks_first(12 * 1024));
+    CHECK(world.asks_first(12 * 1024 + 1));
 }

@@ -144,7 +144,7 @@ TEST_CASE("rails and parameters as text", "[tools]") {
     CHECK_THAT(rails_table(many, eager, true),
                Catch::Contains("\nofi:b ") && Catch::Contains("cure for ofi:c: want it"));
     CHECK(rails_json(rails, eager)["rails"][1]["usable"] == false);
-    CHECK(rails_json(rails, eager)["rails"][0]["eager_max"] == std::vector{4096, 16384});
+    CHECK(rails_json(rails, eager)["rails"][0]["eager_max"]["least"] == 4096);
     CHECK(!rails_json(rails, eager)["rails"][1].contains("eager_max"));
     CHECK(rails_json(rails, eager)["rails"][0]["addresses"].size() == 2);
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <vector>
 
+#include "base/copying.hpp"
 #include "base/fastest.hpp"
 #include "transports/transport.hpp"
 
@@ -19,16 +19,15 @@ constexpr int rounds = 4;
 }  // namespace
 
 Costs measure_costs(ibv_pd* domain) {
-    std::vector<std::byte> from(large, std::byte{1});
-    std::vector<std::byte> to(large);
+    std::vector<std::byte> memory(large, std::byte{1});
     Costs costs{.can_register = true};
     const auto registering = [&](std::size_t bytes) {
         return base::fastest_ns(rounds, [&] {
-            const auto region = register_memory(domain, from.data(), bytes, 0);
+            const auto region = register_memory(domain, memory.data(), bytes, 0);
             costs.can_register = costs.can_register && region != nullptr;
         });
     };
-    costs.copying_per_byte = base::fastest_ns(rounds, [&] { std::memcpy(to.data(), from.data(), large); }) / large;
+    costs.copying_per_byte = base::measure_copying();
     const auto least = registering(small);
     costs.registering_per_byte = std::max(registering(large) - least, 0.0) / (large - small);
     costs.registering = std::max(least - costs.registering_per_byte * small, 0.0);

@@ -1,0 +1,23 @@
+#include "base/copying.hpp"
+
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "base/fastest.hpp"
+
+namespace railmux::base {
+
+double measure_copying() {
+    constexpr std::size_t bytes = 256 * 1024;
+    constexpr int rounds = 4;  // the first finds the memory cold
+    std::vector<std::byte> from(bytes, std::byte{1});
+    std::vector<std::byte> to(bytes);
+    const auto ns = fastest_ns(rounds, [&] {
+        std::memcpy(to.data(), from.data(), bytes);
+        asm volatile("" : : "r"(to.data()) : "memory");  // or compilers see that nobody reads it
+    });
+    return ns / bytes;
+}
+
+}  // namespace railmux::base
