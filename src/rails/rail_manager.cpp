@@ -333,10 +333,7 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.refreshed = 0;
     talk.only = Conversation::none;
     // The only link needs no choice, ever. Traces show each decision.
-    if (talk.links.size() == 1 && tracer_ == nullptr) {
-        talk.lead = {
-            .link = &links_.at(talk.links.front()), .until = never, .slack = std::numeric_limits<sched::Ticks>::max()};
-    }
+    if (talk.links.size() == 1 && tracer_ == nullptr) talk.lead = lead_of_only(links_.at(talk.links.front()), never);
     for (std::uint32_t i = 0; i < talk.links.size(); ++i) links_.at(talk.links[i]).place = i;
 }
 

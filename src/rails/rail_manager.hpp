@@ -317,6 +317,7 @@ private:
     [[nodiscard]] inline Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
     [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
     void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept;
+    [[nodiscard]] static Conversation::Lead lead_of_only(Link& link, base::Nanoseconds until) noexcept;
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void line_up(Link& link, Frame* frame, base::Nanoseconds now);
     void post_dirty();

@@ -85,10 +85,17 @@ void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanose
     if (now < talk.lead.until || tracer_ != nullptr) return;
     const auto& cost = talk.candidates[choice].cost;
     talk.lead = {.link = &links_.at(talk.links[choice]),
+                 .most = small_bytes,
                  .until = now + (talk.candidates[choice].behind ? long_lead_time : lead_time),
                  .slack = policy_.lead(talk.candidates, choice, small_bytes, now),
                  .gap = talk.candidates[choice].stream ? 0 : cost.gap,
                  .per_byte = std::min(cost.per_byte, longest_per_byte)};
+}
+
+/// Of the only one there is to choose.
+Conversation::Lead RailManager::lead_of_only(Link& link, base::Nanoseconds until) noexcept {
+    const auto most = std::max<std::uint64_t>(small_bytes, link.at_once_max);
+    return {.link = &link, .most = static_cast<std::uint32_t>(most), .until = until, .slack = endless};
 }
 
 /// Where there is nothing to choose: the only link, or the only one that is not spare, for a while after that was found. Traces
@@ -107,8 +114,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     }
     if (frame->piece_count > 0 || only_link(talk, now) == nullptr) ledger_.refresh(talk, now);
     if (Link* only = only_link(talk, now); only != nullptr && frame->piece_count == 0) {
-        if (talk.links.size() > 1)
-            talk.lead = {.link = only, .until = talk.refreshed + long_lead_time, .slack = endless};
+        if (talk.links.size() > 1) talk.lead = lead_of_only(*only, talk.refreshed + long_lead_time);
         return hand_over(*only, talk, frame, now);
     }
     std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);

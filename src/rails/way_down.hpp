@@ -28,7 +28,7 @@ RAILMUX_IN_LINE void RailManager::send(std::uint32_t peer, Conversation& talk, F
 RAILMUX_IN_LINE bool RailManager::follows_lead(Conversation& talk, std::uint32_t bytes,
                                                base::Nanoseconds now) noexcept {
     auto& lead = talk.lead;
-    if (now >= lead.until || bytes > small_bytes) [[unlikely]]
+    if (now >= lead.until || bytes > lead.most) [[unlikely]]
         return false;
     lead.slack -= lead.gap + static_cast<sched::Ticks>(bytes) * lead.per_byte;
     return lead.slack >= 0;

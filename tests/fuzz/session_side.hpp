@@ -27,7 +27,8 @@ namespace railmux::test {
 using namespace rails;  // NOLINT: the schedules are about it
 namespace sim = transports::sim;
 
-constexpr std::uint32_t most_quiet = 128;       // bytes of a send that some rails copy
+constexpr std::uint32_t most_quiet = 128;       // bytes of a send that some rails copy,
+constexpr std::uint32_t most_at_once = 4096;    // and of one that others do: more than small ones
 constexpr std::uint32_t most_bulk = 16 * 1024;  // bytes that a side puts in a schedule
 // An application is slower than acknowledgements (100 us): credit comes later, and alone.
 constexpr base::Nanoseconds taken_after = 150 * base::microsecond;
@@ -56,7 +57,7 @@ public:
         plan.seed += ++opened_;
         auto rail = std::make_unique<transports::FaultyRail>(inner_->open(device), plan);
         if (plan.seed % 3 != 0) return rail;
-        return std::make_unique<QuietRail>(std::move(rail), most_quiet);
+        return std::make_unique<QuietRail>(std::move(rail), plan.seed % 2 == 0 ? most_quiet : most_at_once);
     }
 
 private:

@@ -72,6 +72,24 @@ TEST_CASE("a ring carries pieces of every size, over its end and many times roun
     CHECK_FALSE(ends.writer.broken());
 }
 
+TEST_CASE("pieces in a row lie apart, each below the last, until there is no room below it", "[shm][ring]") {
+    for (const std::uint32_t bytes : {1U, 64U, 65U, 300U, 1056U, 2560U, 2561U, most_piece}) {
+        DataPlace place;
+        auto last = data_lines;
+        const auto lines = lines_of(bytes);
+        const auto apart = bytes > 2560 ? 0 : std::min(lines, 16U);
+        for (int i = 0; i < 1000; ++i) {
+            const auto at = place.of(bytes);
+            CHECK(at % 2 == 0);
+            CHECK(at + lines + apart <= data_lines);
+            CHECK((at < last ? at + lines + apart <= last : last < lines + apart + 1));
+            CHECK(place.advance_by(bytes) == (at < last ? last - at : last + data_lines - at));
+            CHECK(place.advance(bytes) == (at < last ? last - at : last + data_lines - at));
+            last = at;
+        }
+    }
+}
+
 TEST_CASE("a full ring refuses, and an empty one is not ready", "[shm][ring]") {
     Ends ends;
     CHECK_FALSE(ends.reader.ready());

@@ -29,8 +29,9 @@ inline constexpr std::uint32_t body_bytes = 56;
 // (16 KiB), with a piece to spare for each side to work on.
 inline constexpr std::uint32_t data_bytes = 28 * 1024;
 inline constexpr std::uint32_t data_lines = data_bytes / cache_line;
-// What goes into the data area at once. Both sides copy at the same time, each its own piece: a piece has to be small
-// against the area, and large against the time that a line takes from core to core (150 ns, 2 KiB of copying).
+// What goes into the data area at once, and the longest frame that is one piece: accepted or refused whole, it may be quiet.
+// Both sides copy at the same time, each its own piece: a piece has to be small against the area, and large against the time
+// that a line takes from core to core (150 ns, 2 KiB of copying).
 inline constexpr std::uint32_t most_piece = 4096;
 
 enum class Kind : std::uint8_t {

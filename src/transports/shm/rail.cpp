@@ -40,7 +40,7 @@ Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
                .max_reply = Greeting::max_body,
                .max_segments = max_segments,
                .tx_depth = tx_depth,
-               .quiet_max = body_bytes,
+               .quiet_max = most_piece,
                .max_put = max_put,
                .put = true,
                .get = bulk.fetch_from != never_fetch || bulk.judge.has_value(),

@@ -129,6 +129,7 @@ private:
     void done(Link& link, std::uint64_t cookie) noexcept;
     static void wake(Link& link, Sleep what) noexcept;
     [[gnu::noinline]] static bool ring_bell(Link& link) noexcept;
+    [[gnu::noinline]] bool send_piece(LinkId id, std::span<std::byte> frame) noexcept;
     [[gnu::noinline]] bool send_as_work(LinkId id, std::span<std::byte> frame) noexcept;
 
     // receiving.cpp
@@ -143,6 +144,7 @@ private:
     inline void serve(Link& link, Batch& batch) noexcept;
     [[nodiscard]] inline bool take_frames(Link& link, Batch& batch) noexcept;
     [[nodiscard]] inline bool take_frame(const Link& link, const Head& head, Batch& batch) noexcept;
+    [[nodiscard]] bool take_whole(const Link& link, const Head& head, Batch& batch) noexcept;
     [[nodiscard]] inline bool take_slot(Link& link, const Head& head, Batch& batch) noexcept;
 
     // taking.cpp

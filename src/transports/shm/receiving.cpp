@@ -33,14 +33,15 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     return batch.count;
 }
 
-/// What most slots are, of a link with nothing else to see to: small frames. False: there is something else.
+/// What most slots are, of a link with nothing else to see to: whole frames. False: there is something else.
 RAILMUX_IN_LINE bool Rail::take_frames(Link& link, Batch& batch) noexcept {
     for (auto turns = slots_per_turn; turns > 0 && !batch.full(); --turns) {
         const auto head = link.reader.head();
         if (!link.reader.ready(head)) return true;
-        if (!take_frame(link, head, batch)) [[unlikely]]
+        const bool small = take_frame(link, head, batch);
+        if (!small && !take_whole(link, head, batch)) [[unlikely]]
             return false;
-        if (link.reader.pop(0)) [[unlikely]] {
+        if (link.reader.pop(small ? 0 : head.size)) [[unlikely]] {
             link.reader.tell();
             wake(link, Sleep::until_room);
         }

@@ -4,6 +4,7 @@
 // Lifetime: views of a Block.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -18,26 +19,52 @@ namespace railmux::transports::shm {
     return (bytes + static_cast<std::uint32_t>(cache_line) - 1) / static_cast<std::uint32_t>(cache_line);
 }
 
-/// Where in the data area the next bytes lie: behind the last, or at its beginning if they do not fit there in one piece.
-/// Both sides compute it from the sizes.
+/// Fetches so many lines for this core alone, while it goes on. Compilers emit the instruction only for processors that have
+/// said that they have it (to the others it is a nop), and drop calls that do nothing else.
+inline void prefetch_to_write(const std::byte* at, std::uint32_t lines) noexcept {
+    for (; lines > 0; --lines, at += cache_line) {
+#if defined(__x86_64__)
+        asm volatile("prefetchw %0" : : "m"(*at));
+#else
+        __builtin_prefetch(at, 1);
+#endif
+    }
+}
+
+/// Where in the data area the next bytes lie: in front of the last, or at its end if they do not fit there in one piece. Both
+/// sides compute it from the sizes.
+///
+/// Processors fetch ahead of who reads or writes a few lines in a row. What they fetch there must not be what the other side
+/// is about to write, or just reading: it would have to fetch it back, once more as long as a line takes to come over. So the
+/// next bytes lie in front of the last, not behind them, and there is as much room between two as they take themselves, but for
+/// large ones; and lines go in pairs, as processors fetch those.
 class DataPlace {
 public:
     [[nodiscard]] std::uint32_t of(std::uint32_t bytes) const noexcept {
-        return at_ + lines_of(bytes) > data_lines ? 0 : at_;
+        const auto lines = room_of(bytes);
+        return (lines > at_ ? data_lines : at_) - lines;
     }
-    /// Lines that they use up, those skipped at the end included.
+    /// Lines that they use up, those skipped at the beginning included.
     [[nodiscard]] std::uint32_t advance_by(std::uint32_t bytes) const noexcept {
-        const auto lines = lines_of(bytes);
-        return at_ + lines > data_lines ? data_lines - at_ + lines : lines;
+        const auto lines = room_of(bytes);
+        return lines > at_ ? at_ + lines : lines;
     }
     std::uint32_t advance(std::uint32_t bytes) noexcept {
         const auto lines = advance_by(bytes);
-        at_ = of(bytes) + lines_of(bytes);
+        at_ = of(bytes);
         return lines;
     }
 
 private:
-    std::uint32_t at_ = 0;
+    [[nodiscard]] static constexpr std::uint32_t room_of(std::uint32_t bytes) noexcept {
+        constexpr std::uint32_t most_apart = 16;   // no processor looks further ahead
+        constexpr std::uint32_t apart_up_to = 40;  // lines: of more the way back is a small part
+        const auto lines = lines_of(bytes);
+        const auto apart = lines > apart_up_to ? 0 : std::min(lines, most_apart);
+        return (lines + apart + 1) & ~std::uint32_t{1};
+    }
+
+    std::uint32_t at_ = data_lines;
 };
 
 class RingWriter {
@@ -79,6 +106,12 @@ public:
             word.store(head.word(), std::memory_order_release);
         }
         ++written_;
+    }
+
+    /// Fetches the place of the next bytes, if they are as many and have room, for this side to write: the reader has had it
+    /// last. That takes as long as a line needs to come over, so it is done when nobody waits.
+    void prepare(std::uint32_t bytes) noexcept {
+        if (fits(bytes)) prefetch_to_write(way_->data.data() + place_.of(bytes) * cache_line, lines_of(bytes));
     }
 
     /// Reads how far the reader is. False when it says what cannot be; see broken().

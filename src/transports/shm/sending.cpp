@@ -62,18 +62,37 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
 
 /// Nothing in here calls anything, but at its end what is rare.
 bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
+    if (frame.size() > body_bytes) [[unlikely]]
+        return send_piece(id, frame);
     Link* const link = links_.find(id, LinkPhase::up);
     const bool free = link != nullptr && link->partial.source.left() == 0;
     auto* const to = free && link->undone < tx_depth ? link->writer.room() : nullptr;
     if (to == nullptr) [[unlikely]]
         return send_as_work(id, frame);  // which finds out why
     [[maybe_unused]] const auto scope = guard_.enter();
-    assert(frame.size() <= body_bytes);
     base::copy_short(to, frame.data(), frame.size());
     link->writer.publish(Kind::frame, static_cast<std::uint32_t>(frame.size()), 0, 0);
     link->refused = false;
     if (must_wake(*link->theirs, Sleep::until_news)) [[unlikely]]
         return ring_bell(*link);
+    return true;
+}
+
+/// A frame that is one piece.
+bool Rail::send_piece(LinkId id, std::span<std::byte> frame) noexcept {
+    assert(frame.size() <= most_piece);
+    const auto bytes = static_cast<std::uint32_t>(frame.size());
+    Link* const link = links_.find(id, LinkPhase::up);
+    const bool free = link != nullptr && link->partial.source.left() == 0 && link->undone < tx_depth;
+    auto* const to = free && link->writer.room() != nullptr ? link->writer.next_data(bytes) : nullptr;
+    if (to == nullptr) [[unlikely]]
+        return send_as_work(id, frame);
+    [[maybe_unused]] const auto scope = guard_.enter();
+    std::memcpy(to, frame.data(), frame.size());
+    link->writer.publish(Kind::piece, bytes, flag_last, bytes);
+    link->refused = false;
+    wake(*link, Sleep::until_news);
+    link->writer.prepare(bytes);
     return true;
 }
 
@@ -102,7 +121,7 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
 }
 
 bool Rail::write_one(Link& link, const Work& work) noexcept {
-    assert(!work.quiet || (work.op == Op::send && payload_of(work) <= body_bytes));
+    assert(!work.quiet || (work.op == Op::send && payload_of(work) <= most_piece));
     if (link.undone == tx_depth || link.partial.source.left() > 0) return false;
     if (work.op == Op::send && work.segments.size() == 1 && work.segments[0].size <= body_bytes) [[likely]]
         return write_small(link, work, work.segments[0].size);
@@ -192,8 +211,8 @@ bool Rail::write_pieces(Link& link, const Work& work, const Source& source) noex
     const auto before = link.writer.written();
     push_pieces(link, work.op, work.notify, put, rest);
     if (link.writer.written() == before) return false;
-    if (rest.left() == 0) {
-        done(link, work.cookie);
+    if (rest.left() == 0) {  // as of all that are quiet: they are one piece
+        if (!work.quiet) done(link, work.cookie);
         return true;
     }
     auto& partial = link.partial;

@@ -29,19 +29,24 @@ bool Rail::broken(Link& link) noexcept {
 
 // --- Frames ----------------------------------------------------------------------------------------------------------
 
+/// A frame that is one piece. False: it is something else, or there is no place to lend it from.
+bool Rail::take_whole(const Link& link, const Head& head, Batch& batch) noexcept {
+    const bool whole = head.kind == Kind::piece && (head.flags & flag_last) != 0 && !link.assembly.bytes;
+    if (!whole || head.size == 0 || head.size > most_piece) return false;
+    const auto room = lines_of(head.size) * cache_line;
+    if (staging_bytes - staged_ < room) return false;
+    auto* const to = staging_.get() + staged_;
+    std::memcpy(to, link.reader.data(head.size), head.size);
+    batch.next(EventKind::received, link.id).data = {to, head.size};
+    staged_ += room;
+    return true;
+}
+
 bool Rail::take_piece(Link& link, const Head& head, Batch& batch) noexcept {
     if (head.size == 0 || head.size > most_piece) return broken(link);
     const bool last = (head.flags & flag_last) != 0;
     auto& assembly = link.assembly;
-    if (!assembly.bytes && last) {  // the only one
-        const auto lines = lines_of(head.size) * cache_line;
-        if (staging_bytes - staged_ < lines) return false;
-        auto* const to = staging_.get() + staged_;
-        std::memcpy(to, link.reader.data(head.size), head.size);
-        batch.next(EventKind::received, link.id).data = {to, head.size};
-        staged_ += lines;
-        return true;
-    }
+    if (!assembly.bytes && last) return take_whole(link, head, batch);
     if (!assembly.bytes) {
         if (spare_frames_.empty()) spare_frames_.push_back(std::make_unique_for_overwrite<std::byte[]>(max_frame));
         assembly.bytes = std::move(spare_frames_.back());
