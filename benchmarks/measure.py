@@ -68,8 +68,8 @@ class Steady:
     @classmethod
     def report(cls, one):
         if cls.moved:
-            print(f"{cls.moved} times the cores were moved in a {one}, which was repeated; {cls.never} count although they were",
-                  file=sys.stderr)
+            print(f"{cls.moved} times the cores were moved in a {one}, which was repeated; {cls.never} count although they "
+                  "were", file=sys.stderr)
 
 
 def pair(server, client, limit=120, meanwhile=None, report=None):

@@ -48,8 +48,8 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t count) 
     for (std::size_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
-/// Copies what is long. Some processors (AMD, Zen 3) take sixteen times as long for "rep movsb", which memcpy uses from 2 KiB on,
-/// where the target's place in its page is up to 15 bytes behind the source's: there it is copied in parts that are shorter.
+/// Copies what is long. Some processors (AMD, Zen 3) take sixteen times as long for "rep movsb", which memcpy uses from 2 KiB
+/// on, where the target is up to 15 bytes further behind the beginning of a page than the source: then it is done in parts.
 inline void copy_long(std::byte* to, const std::byte* from, std::size_t count) noexcept {
     constexpr std::size_t part = 2048, page = 4096;
     const auto ahead = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % page;
