@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import time
 
 root = pathlib.Path(__file__).resolve().parent.parent
 build = pathlib.Path(os.environ.get("BUILD_DIR", root / "build/release"))
@@ -36,20 +37,39 @@ def distance():
 class Steady:
     """Repeats what is measured until the cores have been as far apart for the whole of it."""
     most = 10
+    patience = 10  # seconds
     seen = []  # distances around the runs of the measurement under way
     moved = 0  # measurements that were repeated
     never = 0  # ... and counted all the same
 
     @classmethod
-    def measure(cls, what):
+    def measure(cls, what, near=()):
+        """`near`: the distances around what the result is to be compared with; they are waited for."""
         for _ in range(cls.most):
-            cls.seen.clear()
+            cls.seen[:] = near
+            if near:
+                cls.wait(near)
             result = what()
             if not cls.seen or max(cls.seen) < 2 * min(cls.seen):
                 return result
             cls.moved += 1
         cls.never += 1
         return result
+
+    @classmethod
+    def wait(cls, near):
+        until = time.monotonic() + cls.patience
+        while time.monotonic() < until:
+            now = distance()
+            if max(now, *near) < 2 * min(now, *near):
+                return
+            time.sleep(0.05)
+
+    @classmethod
+    def report(cls, one):
+        if cls.moved:
+            print(f"{cls.moved} times the cores were moved in a {one}, which was repeated; {cls.never} count although they "
+                  "were", file=sys.stderr)
 
 
 def pair(server, client, limit=120, meanwhile=None, report=None):
@@ -137,9 +157,7 @@ def run_cases(cases, options):
             results.append(show(name, runs, target, more, options.json, not results))
     finally:
         rig_down()
-    if Steady.moved:
-        print(f"{Steady.moved} times the cores were moved in a round, which was repeated; {Steady.never} rounds count although "
-              "they were", file=sys.stderr)
+    Steady.report("round")
     if options.json:
         print(json.dumps(results, indent=1))
     return results

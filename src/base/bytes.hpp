@@ -48,10 +48,24 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t count) 
     for (std::size_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
+/// Copies what is long. Some processors (AMD, Zen 3) take sixteen times as long for "rep movsb", which memcpy uses from 2 KiB
+/// on, where the target is up to 15 bytes further behind the beginning of a page than the source: then it is done in parts.
+inline void copy_long(std::byte* to, const std::byte* from, std::size_t count) noexcept {
+    constexpr std::size_t part = 2048, page = 4096;
+    const auto ahead = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % page;
+    while (count > part && ahead > 0 && ahead < 16) {
+        std::memcpy(to, from, part);
+        to += part;
+        from += part;
+        count -= part;
+    }
+    std::memcpy(to, from, count);
+}
+
 /// As memcpy, also from nowhere; most messages are short.
 inline void copy(std::byte* to, const std::byte* from, std::size_t count) noexcept {
     if (count > 64) {
-        std::memcpy(to, from, count);
+        copy_long(to, from, count);
     } else {
         copy_short(to, from, count);
     }

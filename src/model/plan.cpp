@@ -88,7 +88,6 @@ namespace {
 
 void add_large(std::vector<Step>& steps, std::uint64_t size, std::uint32_t round, std::uint32_t n) {
     constexpr std::uint64_t train_bytes = 1 << 20;
-    if (round % 3 != 0) return;
     const auto messages = std::clamp<std::uint64_t>(train_bytes / size, 2, n);
     steps.push_back({StepKind::single, size, 1});
     steps.push_back({StepKind::train, size, static_cast<std::uint32_t>(messages)});
@@ -113,7 +112,7 @@ void add_trains(std::vector<Step>& steps, std::uint64_t size, bool often, std::u
 }  // namespace
 
 std::vector<Step> full_rounds(std::span<const std::uint64_t> sizes, std::uint64_t usual, std::uint32_t rounds,
-                              std::uint32_t n) {
+                              std::uint32_t n, std::uint32_t large_every) {
     std::vector<Step> steps;
     const auto often = [&](std::uint64_t size) { return size <= usual / 4; };
     const auto usual_sizes =
@@ -126,6 +125,7 @@ std::vector<Step> full_rounds(std::span<const std::uint64_t> sizes, std::uint64_
         for (const auto size : usual_sizes) {
             if (round > 0) add_trains(steps, size, often(size), round, n);
         }
+        if (round % large_every != 0) continue;
         for (const auto size : sizes.subspan(usual_sizes.size())) add_large(steps, size, round, n);
     }
     return steps;

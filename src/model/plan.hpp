@@ -52,8 +52,9 @@ struct QuickLimits {
 /// All sizes, `rounds` times over: what disturbs the machine for a moment meets all sizes a little, none much. Sizes in
 /// the lowest quarter of those up to `usual`, which cost little and decide L, o and g, come three or four times as often, and
 /// one byte, whose round trip is L, still more often. Single messages come before the trains of a round, but for the first:
-/// after those they find less of what they need in caches. Those beyond `usual` come in every third round, in short trains.
+/// after those they find less of what they need in caches. Those beyond `usual` come in short trains, in one round of
+/// `large_every`.
 [[nodiscard]] std::vector<Step> full_rounds(std::span<const std::uint64_t> sizes, std::uint64_t usual,
-                                            std::uint32_t rounds, std::uint32_t n);
+                                            std::uint32_t rounds, std::uint32_t n, std::uint32_t large_every);
 
 }  // namespace railmux::model

@@ -15,7 +15,7 @@ namespace {
 // Between two trains, however slow the rail.
 constexpr base::Nanoseconds longest_rest = base::second;
 // What a process does not look at for so long leaves its caches, perhaps.
-constexpr double cold_after = 200e3;  // ns
+constexpr base::Nanoseconds cold_after = 200 * base::microsecond;
 constexpr std::uint32_t warm_ups = 4;
 
 /// Of a step whose samples are interrupted, in succession.
@@ -27,6 +27,7 @@ constexpr std::uint32_t max_lost = 3;       // then something is wrong with the 
 constexpr std::uint32_t max_lost_full = 9;  // each takes a second
 constexpr int patience = 20;                // quick: its time limit so many times over, if processes hardly get to run
 constexpr std::uint32_t max_stages = 3;     // full: the grid, and twice denser
+constexpr double fast = 1;                  // ns a byte: a round of large messages, 60 MB, takes 60 ms
 
 std::uint64_t wire_bytes(const Train& train) noexcept {
     return train.all_bytes() + train.n * ProbeRequest::size + ProbeReply::size;
@@ -46,7 +47,7 @@ Prober::Prober(ProbeOptions options)
         case ProbeKind::full:
             sizes_ = linear_grid(options_.max_bytes, options_.grid);
             for (const auto size : large_grid(options_.max_bytes, options_.large_bytes)) sizes_.push_back(size);
-            steps_ = full_rounds(sizes_, options_.max_bytes, options_.rounds, options_.n);
+            steps_ = full_rounds(sizes_, options_.max_bytes, options_.rounds, options_.n, large_every_);
             break;
     }
 }
@@ -137,14 +138,10 @@ const Prober::Known* Prober::known(std::uint64_t bytes) const noexcept {
 
 void Prober::answered(const Sample& sample, base::Nanoseconds now) {
     if (finished()) return;
-    if (cold_ > 0) {
-        --cold_;
-        return;
-    }
+    if (cold_ > 0) return warmed_up(now);
     samples_.push_back(sample);
     spent_ns_ += sample.interrupted() ? sample.least_prtt() : sample.prtt();
     outcome_.cost.cpu += sample.send_cpu + sample.receive_cpu;
-    rest(sample.train, now);
     const bool again = sample.interrupted() && retries_ < retries_allowed(options_.kind);
     if (!sample.interrupted()) learn(sample);
     if (again) {
@@ -152,24 +149,43 @@ void Prober::answered(const Sample& sample, base::Nanoseconds now) {
     } else {
         step_done(now);
     }
+    rest(sample.train, now);
+}
+
+void Prober::warmed_up(base::Nanoseconds now) {
+    if (--cold_ == 0) rested_ = now + rest_warm_;
 }
 
 /// A rail may let pass at once what it has saved up while idle (token buckets, socket buffers). All trains are to find it as
-/// an application does that sends now and then: for as long as the bytes take where nothing is saved, nothing is sent. The
-/// median of the large sizes tells how long that is, since one of them may have been held up for long. The first messages
-/// after that find caches cold, which is no matter of the rail's: they are of a single byte, and do not count.
+/// an application does that sends now and then: for as long as the bytes take where nothing is saved, nothing is sent.
+///
+/// Caches grow cold meanwhile. An application's message that finds enough saved up for it comes at least as long after the one
+/// before as its own bytes take, but no longer need have passed. So where a train has to rest for longer, messages of a single
+/// byte, which do not count, come so long before it.
 void Prober::rest(const Train& train, base::Nanoseconds now) {
-    if (options_.kind != ProbeKind::full) return;
-    std::vector<double> per_byte;
+    if (options_.kind != ProbeKind::full || finished()) return;
+    const auto saved_in = [&, byte = ns_per_byte()](std::uint64_t bytes) {
+        const double ns = byte * static_cast<double>(bytes);
+        return static_cast<base::Nanoseconds>(std::min(ns, static_cast<double>(longest_rest)));
+    };
+    const auto all = saved_in(train.n * train.bytes), own = saved_in(steps_[at_].bytes);
+    rested_ = now + all;
+    if (all - own < cold_after) return;
+    rested_ -= own;
+    rest_warm_ = own;
+    cold_ = warm_ups;
+}
+
+/// The median of the large sizes, since one of them may have been held up for long; 0: not known.
+double Prober::ns_per_byte() const {
+    std::vector<double> all;
     for (const auto& size : known_) {
-        if (size.bytes >= sizes_.back() / 4) per_byte.push_back(size.gap / static_cast<double>(size.bytes));
+        if (size.bytes >= sizes_.back() / 4) all.push_back(size.gap / static_cast<double>(size.bytes));
     }
-    if (per_byte.empty()) return;
-    const auto middle = per_byte.begin() + static_cast<std::ptrdiff_t>((per_byte.size() - 1) / 2);
-    std::ranges::nth_element(per_byte, middle);
-    const double ns = *middle * static_cast<double>(train.n) * static_cast<double>(train.bytes);
-    rested_ = now + static_cast<base::Nanoseconds>(std::min(ns, static_cast<double>(longest_rest)));
-    if (ns > cold_after) cold_ = warm_ups;
+    if (all.empty()) return 0;
+    const auto middle = all.begin() + static_cast<std::ptrdiff_t>((all.size() - 1) / 2);
+    std::ranges::nth_element(all, middle);
+    return *middle;
 }
 
 void Prober::lost(base::Nanoseconds now) {
@@ -227,8 +243,22 @@ void Prober::plan_more(base::Nanoseconds now) {
         at_ = 0;
         return;
     }
+    if (options_.kind == ProbeKind::full && stages_ == 1 && plan_large_again()) return;
     if (options_.kind == ProbeKind::full && stages_ < max_stages && plan_denser()) return;
     conclude(now);
+}
+
+/// Where large messages take no time they are measured in as many rounds as the others.
+bool Prober::plan_large_again() {
+    const auto first = std::ranges::upper_bound(sizes_, options_.max_bytes);
+    const auto byte = ns_per_byte();
+    const auto left = options_.rounds - (options_.rounds + large_every_ - 1) / large_every_;
+    if (large_every_ == 1 || first == sizes_.end() || left == 0 || byte <= 0 || byte >= fast) return false;
+    large_every_ = 1;
+    steps_ = full_rounds({first, sizes_.end()}, options_.max_bytes, left, options_.n, large_every_);
+    at_ = 0;
+    stages_ = 0;  // it is the same one
+    return true;
 }
 
 /// Adds sizes where the protocol changes; false when there are none to add.
@@ -239,7 +269,7 @@ bool Prober::plan_denser() {
     }
     const auto added = denser(sizes_, ends);
     if (added.empty()) return false;
-    steps_ = full_rounds(added, options_.max_bytes, options_.rounds, options_.n);
+    steps_ = full_rounds(added, options_.max_bytes, options_.rounds, options_.n, large_every_);
     at_ = 0;
     sizes_.insert(sizes_.end(), added.begin(), added.end());
     std::ranges::sort(sizes_);

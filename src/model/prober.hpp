@@ -111,10 +111,13 @@ private:
     [[nodiscard]] const Known* known(std::uint64_t bytes) const noexcept;
     void learn(const Sample& sample);
     void rest(const Train& train, base::Nanoseconds now);
+    void warmed_up(base::Nanoseconds now);
+    [[nodiscard]] double ns_per_byte() const;
     void step_done(base::Nanoseconds now);
     void plan_more(base::Nanoseconds now);
     [[nodiscard]] bool leave_out_large();
     void tell_missing();
+    [[nodiscard]] bool plan_large_again();
     [[nodiscard]] bool plan_denser();
     void conclude(base::Nanoseconds now);
     [[nodiscard]] Verdict compare() const;
@@ -126,15 +129,17 @@ private:
     std::vector<std::uint64_t> sizes_;     // full: the grid so far
     std::vector<std::uint64_t> given_up_;  // ... and what was taken out of it, because answers got lost
     std::uint64_t least_lost_ = 0;         // the smallest size of the last few losses; 0: none
+    std::uint32_t large_every_ = 3;        // full: of so many rounds one has large messages
     std::uint32_t stages_ = 0;             // that have been planned
     std::uint32_t retries_ = 0;            // of the present step
     std::uint32_t next_id_;
     std::vector<Known> known_;  // ascending
     std::vector<Sample> samples_;
     base::Nanoseconds started_ = -1;
-    base::Nanoseconds rested_ = 0;  // full: no train before then
-    std::uint32_t cold_ = 0;        // so many messages are to warm caches up before the next train
-    double spent_ns_ = 0;           // on the rail: without what a process that was busy elsewhere made of it
+    base::Nanoseconds rested_ = 0;     // full: no train before then
+    std::uint32_t cold_ = 0;           // so many messages are to warm caches up before the next train
+    base::Nanoseconds rest_warm_ = 0;  // ... and so long it comes after the last of them
+    double spent_ns_ = 0;              // on the rail: without what a process that was busy elsewhere made of it
     Outcome outcome_;
 };
 

@@ -1,10 +1,11 @@
 #include "progress/spin.hpp"
 
 #include <sched.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <utility>
+
+#include "base/evictions.hpp"
 
 namespace railmux::progress {
 
@@ -15,16 +16,10 @@ constexpr std::uint8_t enough_signs = 3;
 constexpr std::uint8_t most_signs = 4;
 // A sleep that was worth it takes off so much of what one that was not has added.
 constexpr base::Nanoseconds forget = 4;
-
-std::uint64_t evicted_by_system() noexcept {
-    rusage usage{};
-    ::getrusage(RUSAGE_THREAD, &usage);
-    return static_cast<std::uint64_t>(usage.ru_nivcsw);
-}
 }  // namespace
 
 Spin::Senses Spin::system_senses() noexcept {
-    return {.clock = &base::now_ns, .yield = [] { ::sched_yield(); }, .evicted = &evicted_by_system};
+    return {.clock = &base::now_ns, .yield = [] { ::sched_yield(); }, .evicted = &base::evictions};
 }
 
 void Spin::set_budget() noexcept {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/bytes.hpp"
 #include "model/prior.hpp"
 #include "rails/peer.hpp"
 #include "rails/seal.hpp"
@@ -21,6 +22,8 @@ constexpr base::Nanoseconds reply_limit = base::second;
 constexpr base::Nanoseconds mirror_alert = 5 * base::millisecond;
 // So much of the application's hardly keeps a processor from a probe.
 constexpr std::uint64_t few_bytes = 1024;
+// Less is copied sooner than the clock is read.
+constexpr std::size_t worth_timing = 256;
 
 /// What the application has sent and received over the link's rail and its peer's.
 std::uint64_t moved_by(const Link& link) noexcept { return link.traffic->sent_bytes + link.traffic->received_bytes; }
@@ -242,11 +245,24 @@ bool Assessor::met_application(const Link& link, const Probe& probe) const noexc
     return rails_[link.rail].traits().by_processors && !probe.full && moved_by(link) - probe.moved > few_bytes;
 }
 
-void Assessor::on_reply(Link& link, const ProbeReply& reply, const Look& look) {
+/// An application's message is copied to its place, unless it was put there: so is this one, and the look that brought it lasts
+/// until then.
+Look Assessor::take(std::span<const std::byte> payload, Look look) {
+    if (payload.size() < worth_timing) return look;
+    if (place_.size() < payload.size()) place_.resize(FramePool::largest);
+    const auto begun = clock_();
+    base::copy(place_.data(), payload.data(), payload.size());
+    look.at = clock_();
+    if (look.receive_cpu > 0) look.receive_cpu += look.at - begun;
+    return look;
+}
+
+void Assessor::on_reply(Link& link, const ProbeReply& reply, std::span<const std::byte> payload, Look look) {
     auto* probe = link.assessed == nullptr ? nullptr : link.assessed->probe.get();
     if (probe == nullptr || !probe->awaiting || probe->next < probe->train.n) return;
     auto& sample = probe->sample;
     if (!model::answers(reply, sample)) return;  // but a train that was given up
+    look = take(payload, look);
     sample.round_trip = look.at - probe->begun;
     sample.receive_cpu = look.receive_cpu;
     // Nobody had to look before the train had left.
@@ -258,9 +274,10 @@ void Assessor::on_reply(Link& link, const ProbeReply& reply, const Look& look) {
 
 // --- Being measured --------------------------------------------------------------------------------------------------
 
-bool Assessor::on_probe(Link& link, std::span<const std::byte> body, const Look& look) {
+bool Assessor::on_probe(Link& link, std::span<const std::byte> body, Look look) {
     const auto request = model::parse_request(body);
     if (!request || request->bytes > largest_probe(link.rail) || link.assessed == nullptr) return false;
+    look = take(body.subspan(ProbeRequest::size), look);
     timing_until_ = look.at + (link.probe_puts == nullptr ? mirror_alert : reply_limit);
     if (awaiting_ == 0) timed_rail_ = link.rail;
     auto& mirror = link.assessed->mirror;

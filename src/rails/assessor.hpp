@@ -120,8 +120,8 @@ public:
     void stop(std::uint32_t peer);
 
     /// Frames of the other side's assessor. False: malformed.
-    [[nodiscard]] bool on_probe(Link& link, std::span<const std::byte> body, const Look& look);
-    void on_reply(Link& link, const model::ProbeReply& reply, const Look& look);
+    [[nodiscard]] bool on_probe(Link& link, std::span<const std::byte> body, Look look);
+    void on_reply(Link& link, const model::ProbeReply& reply, std::span<const std::byte> payload, Look look);
     [[nodiscard]] bool on_model(Link& link, std::span<const std::byte> body);
     [[nodiscard]] bool on_memory(Link& link, std::span<const std::byte> body);
     /// The rail is done with a frame of a probe that closed a put.
@@ -153,6 +153,7 @@ private:
     void begin(Link& link, model::ProbeOptions options, bool full);
     bool step(Link& link, base::Nanoseconds now);
     void start_train(const Link& link, Probe& probe, const model::Train& train, base::Nanoseconds now);
+    [[nodiscard]] Look take(std::span<const std::byte> payload, Look look);
     [[nodiscard]] bool met_application(const Link& link, const Probe& probe) const noexcept;
     void send_due(Link& link, Probe& probe);
     void send_message(Link& link, Probe& probe);
@@ -193,6 +194,7 @@ private:
     std::uint32_t timed_rail_ = 0;
     std::uint32_t late_links_ = 0;
     std::vector<base::Nanoseconds> late_;  // by rail
+    std::vector<std::byte> place_;         // where the payload of what comes in goes
     std::vector<ProbeSpent> spent_;        // by rail
 
     struct Kind {  // of links that share a model: from one rail, to rails of one number. Verified for each link

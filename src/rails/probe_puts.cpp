@@ -8,21 +8,22 @@ namespace railmux::rails {
 std::unique_ptr<ProbePuts> ProbePuts::open(transports::Rail& rail) {
     const auto& traits = rail.traits();
     if (!traits.put) return nullptr;
-    std::vector<std::byte> memory(std::min(model::ProbeMemory::largest, traits.max_put));
-    const auto region = rail.add_region(memory, transports::Access::remote_write);
+    const auto bytes = std::min<std::size_t>(model::ProbeMemory::largest, traits.max_put);
+    auto memory = std::make_unique<Page[]>((bytes + sizeof(Page) - 1) / sizeof(Page));
+    const auto region = rail.add_region(bytes_of(memory, bytes), transports::Access::remote_write);
     if (!region) return nullptr;
-    return std::unique_ptr<ProbePuts>(new ProbePuts(rail, std::move(memory), region.value()));
+    return std::unique_ptr<ProbePuts>(new ProbePuts(rail, std::move(memory), bytes, region.value()));
 }
 
 void ProbePuts::know(const model::ProbeMemory& there, std::uint8_t remote_rail) noexcept {
     key_ = {.rail = remote_rail, .key = {there.id, there.secret}};
     target_.keys = {&key_, 1};
-    bytes_there_ = std::min<std::uint64_t>(there.bytes, memory_.size());
+    bytes_there_ = std::min<std::uint64_t>(there.bytes, bytes_);
     ending_ = ended_there_ = false;
 }
 
 void ProbePuts::attach(Frame& frame, std::uint64_t bytes, std::uint32_t rail) noexcept {
-    frame.pieces[0] = {memory_.data(), static_cast<std::size_t>(bytes), region_.local};
+    frame.pieces[0] = {memory_[0].bytes.data(), static_cast<std::size_t>(bytes), region_.local};
     frame.piece_count = 1;
     frame.registered_with = static_cast<std::uint8_t>(rail);
     frame.payload = static_cast<std::uint32_t>(bytes);

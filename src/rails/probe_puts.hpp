@@ -5,9 +5,11 @@
 // Lifetime: owned by the link, until its last work is done; refers to its rail. The memory is open as long as it lives.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
+#include <span>
 
 #include "model/probe_wire.hpp"
 #include "rails/frame.hpp"
@@ -25,12 +27,12 @@ public:
 
     /// What the other end is to know.
     [[nodiscard]] model::ProbeMemory here() const noexcept {
-        return {.id = region_.key.id, .secret = region_.key.secret, .bytes = memory_.size()};
+        return {.id = region_.key.id, .secret = region_.key.secret, .bytes = bytes_};
     }
     /// Where the other end's memory is, which begins to measure or answers that.
     void know(const model::ProbeMemory& there, std::uint8_t remote_rail) noexcept;
     /// The most that can be put here; there: 0 while the other end has told nothing.
-    [[nodiscard]] std::uint64_t bytes_here() const noexcept { return memory_.size(); }
+    [[nodiscard]] std::uint64_t bytes_here() const noexcept { return bytes_; }
     [[nodiscard]] std::uint64_t bytes_there() const noexcept { return bytes_there_; }
 
     /// Makes `frame` close a put of so many bytes, at most bytes_there().
@@ -46,11 +48,21 @@ public:
     [[nodiscard]] bool over() const noexcept { return ended_there_ && under_way_ == 0; }
 
 private:
-    ProbePuts(transports::Rail& rail, std::vector<std::byte> memory, const transports::Region& region)
-        : rail_(rail), memory_(std::move(memory)), region_(region) {}
+    // Where memory begins within a page decides how fast processors copy it: it should be as with a program's large buffers.
+    struct alignas(4096) Page {
+        std::array<std::byte, 4096> bytes;
+    };
+    [[nodiscard]] static std::span<std::byte> bytes_of(const std::unique_ptr<Page[]>& memory, std::size_t bytes) {
+        return {memory[0].bytes.data(), bytes};
+    }
+
+    ProbePuts(transports::Rail& rail, std::unique_ptr<Page[]> memory, std::size_t bytes,
+              const transports::Region& region)
+        : rail_(rail), memory_(std::move(memory)), bytes_(bytes), region_(region) {}
 
     transports::Rail& rail_;
-    std::vector<std::byte> memory_;
+    std::unique_ptr<Page[]> memory_;
+    std::size_t bytes_;
     transports::Region region_;
     BulkTarget::Key key_{};
     BulkTarget target_{};

@@ -45,7 +45,8 @@ bool RailManager::assess(Link& link, FrameType type, std::span<const std::byte> 
         case FrameType::probe: return assessor_.on_probe(link, body, look);
         case FrameType::probe_reply:
             if (const auto reply = model::parse_reply(body); reply) {
-                if (!flooder_.on_reply(link, *reply, look.at)) assessor_.on_reply(link, *reply, look);
+                const auto payload = body.subspan(model::ProbeReply::size);
+                if (!flooder_.on_reply(link, *reply, look.at)) assessor_.on_reply(link, *reply, payload, look);
                 return true;
             }
             return false;

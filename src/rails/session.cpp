@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/bytes.hpp"
+
 namespace railmux::rails {
 
 Session::~Session() {
@@ -36,7 +38,7 @@ bool Session::hold(const FrameHeader& header, std::span<const std::byte> body) {
     slot = pool_.take(FrameHeader::size + body.size());
     slot->bytes = static_cast<std::uint32_t>(FrameHeader::size + body.size());
     write_header(slot->data(), header);
-    if (!body.empty()) std::memcpy(slot->data() + FrameHeader::size, body.data(), body.size());
+    base::copy(slot->data() + FrameHeader::size, body.data(), body.size());
     ++held_count_;
     return true;
 }

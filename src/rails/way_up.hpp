@@ -56,6 +56,8 @@ RAILMUX_IN_LINE bool RailManager::poll_rail(Above& above, std::uint32_t rail, bo
     const auto begun = exact ? options_.clock() : now;
     const auto blind = exact ? watch_.looks(begun) : not_timed;
     const auto count = rails_[rail].rail->poll(events_);
+    if (exact) [[unlikely]]
+        watch_.looked(options_.clock());
     if (count == 0) return false;
     // A wait does not read the clock for each look; what comes in at last is to be timed all the same, and time limits
     // must not begin in the past.

@@ -1,6 +1,7 @@
 // Copies, and reading without trusting a length.
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include <catch2/catch.hpp>
 
@@ -18,6 +19,24 @@ TEST_CASE("copy_short copies that much and no more", "[unit]") {
         CHECK(to[0] == std::byte{0});
         CHECK(std::all_of(to.begin() + static_cast<std::ptrdiff_t>(count) + 1, to.end(),
                           [](std::byte byte) { return byte == std::byte{0}; }));
+    }
+}
+
+TEST_CASE("copy copies as much wherever the two places are in their pages", "[unit]") {
+    constexpr std::size_t most = 5000, page = 4096;
+    std::vector<std::byte> from(most);
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i % 251 + 1);
+    std::vector<std::byte> to(2 * page + most);
+    const auto place = [&](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at) % page; };
+    for (const std::size_t ahead : {0, 1, 15, 16, 63, 4095}) {
+        auto* at = to.data() + 1;
+        while (place(at) != (place(from.data()) + ahead) % page) ++at;
+        for (const std::size_t count : {0, 65, 2048, 2049, 4097, 5000}) {
+            std::ranges::fill(to, std::byte{0});
+            railmux::base::copy(at, from.data(), count);
+            CHECK(std::equal(at, at + count, from.begin()));
+            CHECK(std::count(to.begin(), to.end(), std::byte{0}) == static_cast<std::ptrdiff_t>(to.size() - count));
+        }
     }
 }
 

@@ -371,6 +371,54 @@ TEST_CASE("what a token bucket let pass of all sizes measured is not expected of
     CHECK(found.predict(1'000'000).delivery.count() == Approx(6000 + 100'000 * 0.2 + 900'000 * 8.0).epsilon(0.25));
 }
 
+TEST_CASE("after a long rest a message finds caches as cold as one that comes as soon as its bytes are saved up",
+          "[model]") {
+    constexpr double rate = 80;  // ns a byte
+    auto truth = test::systems().front().truth;
+    truth.ranges = {
+        {.L = {Nanos(5000), {}}, .o_s = {Nanos(500), {}}, .o_r = {Nanos(500), {}}, .g = Nanos(1000), .G = {rate}}};
+    test::FormulaLink link(truth, 0, 1);
+    Prober prober(full());
+    base::Nanoseconds now = 0, answered = 0;
+    std::uint64_t before = 0;
+    int warmed = 0;
+    while (true) {
+        const auto action = prober.next(now, Application::idle);
+        if (action.kind == model::Action::Kind::finished) break;
+        if (action.kind == model::Action::Kind::wait) {
+            now = action.until;
+            continue;
+        }
+        const auto bytes = action.train.bytes;
+        if (before == 1 && bytes > 4096) {
+            ++warmed;
+            CHECK(static_cast<double>(now - answered) == Approx(rate * static_cast<double>(bytes)).epsilon(0.1));
+        }
+        before = action.train.n * bytes;
+        const auto sample = link.measure(action.train, now);
+        now += sample.round_trip + 1000;
+        prober.answered(sample, now);
+        answered = now;
+    }
+    CHECK(warmed > 100);
+    CHECK(test::worst_error(prober.outcome().assessment.model, truth).error < 0.03);
+}
+
+TEST_CASE("where a byte takes no time large messages are measured in every round", "[model]") {
+    const double rate = GENERATE(0.2, 2.0);
+    auto truth = test::systems().front().truth;
+    truth.ranges = {
+        {.L = {Nanos(5000), {}}, .o_s = {Nanos(500), {}}, .o_r = {Nanos(500), {}}, .g = Nanos(1000), .G = {rate}}};
+    test::FormulaLink link(truth, 0, 1);
+    auto options = full();
+    options.large_bytes = 1 << 20;
+    Prober prober(options);
+    const auto& outcome = run(prober, link);
+    REQUIRE(outcome.assessment.sizes.back().bytes == 1 << 20);
+    CHECK(outcome.assessment.sizes.back().single.kept == (rate < 1 ? 10 : 4));
+    CHECK(test::worst_error(outcome.assessment.model, truth).error < 0.03);
+}
+
 TEST_CASE("a train that was held up for a minute does not make the next ones wait as long", "[model]") {
     const auto truth = test::systems().front().truth;
     test::FormulaLink link(truth, 0, 1);

@@ -118,6 +118,27 @@ TEST_CASE("a watch tells pauses from its usual rhythm", "[model]") {
     CHECK(watch.looks(now += 100) == 0);
 }
 
+TEST_CASE("a look that moves bytes for long is not blind, unless the thread was evicted", "[model]") {
+    static std::uint64_t evictions;
+    evictions = 5;
+    model::Watch watch([] { return evictions; });
+    base::Nanoseconds now = 1000;
+    const auto look = [&](base::Nanoseconds takes, base::Nanoseconds away) {
+        const auto blind = watch.looks(now);
+        watch.looked(now += takes);
+        now += away;
+        return blind;
+    };
+    for (int i = 0; i < 100; ++i) CHECK(look(80, 20) == 0);
+    look(50'000, 20);
+    look(50'000, 20);  // whether the one before was evicted could not be known: nobody had asked
+    CHECK(look(50'000, 20) < 100);
+    ++evictions;
+    CHECK(look(80, 20) > 49'000);
+    CHECK(look(80, 50'000) == 0);
+    CHECK(look(80, 20) > 49'000);  // it was elsewhere
+}
+
 TEST_CASE("a later probe of a link counts its trains on, so that no late answer is taken for one of its own",
           "[model]") {
     model::Prober first(model::ProbeOptions{});

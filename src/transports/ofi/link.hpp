@@ -7,10 +7,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <string>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "base/clock.hpp"
 #include "transports/ofi/buffers.hpp"
 #include "transports/ofi/peers.hpp"
@@ -56,7 +56,7 @@ struct Source {
         while (bytes > 0) {
             const auto& segment = segments[at];
             const auto part = std::min(bytes, segment.size - offset);
-            if (part > 0) std::memcpy(to, segment.data + offset, part);
+            base::copy(to, segment.data + offset, part);
             to += part;
             bytes -= part;
             offset += part;

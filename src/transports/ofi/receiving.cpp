@@ -2,9 +2,9 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "transports/ofi/rail.hpp"
 
 namespace railmux::transports::ofi {
@@ -253,7 +253,7 @@ void Rail::place(Link& link, const Early& message, Batch& batch) noexcept {
         }
         return;
     }
-    if (!bytes.empty()) std::memcpy(place->data(), bytes.data(), bytes.size());
+    base::copy(place->data(), bytes.data(), bytes.size());
     if (message.flags == Header::notify && put->rest == 0) {
         batch.next(EventKind::notified, link.id).immediate = put->immediate;
     }
