@@ -249,7 +249,7 @@ bool Assessor::met_application(const Link& link, const Probe& probe) const noexc
 /// until then.
 Look Assessor::take(std::span<const std::byte> payload, Look look) {
     if (payload.size() < worth_timing) return look;
-    if (place_.size() < payload.size()) place_.resize(FramePool::largest);
+    if (place_.size() < payload.size()) place_.resize(payload.size());
     const auto begun = clock_();
     base::copy(place_.data(), payload.data(), payload.size());
     look.at = clock_();
