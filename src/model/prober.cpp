@@ -61,7 +61,7 @@ double Prober::progress() const noexcept {
 Action Prober::next(base::Nanoseconds now, Application application) {
     if (started_ < 0) started_ = now;
     while (!finished()) {
-        auto train = train_for(steps_[at_]);
+        auto train = cold_ > 0 ? Train{} : train_for(steps_[at_]);
         const auto bytes = wire_bytes(train);
         if (rested_ > now) return {.kind = Action::Kind::wait, .until = rested_};
         const auto when = application == Application::idle ? std::optional(now) : limiter_.when(bytes, now);
@@ -70,7 +70,6 @@ Action Prober::next(base::Nanoseconds now, Application application) {
             continue;
         }
         if (*when > now) return {.kind = Action::Kind::wait, .until = *when};
-        if (cold_ > 0) train = {};
         train.id = next_id_++;
         limiter_.sent(bytes, now);
         outcome_.cost.messages += train.messages();
@@ -190,7 +189,8 @@ double Prober::ns_per_byte() const {
 
 void Prober::lost(base::Nanoseconds now) {
     if (finished()) return;
-    const auto bytes = std::exchange(cold_, 0) > 0 ? 1 : steps_[at_].bytes;
+    const auto bytes = steps_[at_].bytes;
+    cold_ = 0;
     least_lost_ = least_lost_ == 0 ? bytes : std::min(least_lost_, bytes);
     if (++outcome_.lost % max_lost == 0 && !leave_out_large()) return conclude(now);
     step_done(now);

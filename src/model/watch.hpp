@@ -23,10 +23,11 @@ public:
 
     explicit Watch(Evictions evictions = &base::evictions) noexcept : evictions_(evictions) {}
 
-    /// A look begins; gives Sample::blind for what it will find. Cheap, but after long spans.
-    base::Nanoseconds looks(base::Nanoseconds begin) noexcept {
+    /// A look at `rail` begins; gives Sample::blind for what it will find. Cheap, but after long spans.
+    base::Nanoseconds looks(base::Nanoseconds begin, std::uint32_t rail) noexcept {
         const auto span = last_begin_ < 0 ? 0 : begin - last_begin_;
-        const auto worked = last_begin_ < 0 ? 0 : last_end_ - last_begin_;
+        // What is found waited while another rail's bytes were moved.
+        const auto worked = last_begin_ < 0 || std::exchange(last_rail_, rail) != rail ? 0 : last_end_ - last_begin_;
         last_begin_ = last_end_ = begin;
         // Near the median of the spans: up and down by the same small part.
         usual_ = usual_ == 0 ? span : span > usual_ ? usual_ + usual_ / 16 + 1 : usual_ - usual_ / 16;
@@ -46,6 +47,7 @@ private:
 
     Evictions evictions_;
     std::uint64_t seen_ = ~std::uint64_t{0};  // evictions when they were asked for; first not known
+    std::uint32_t last_rail_ = ~std::uint32_t{0};
     base::Nanoseconds last_begin_ = -1;
     base::Nanoseconds last_end_ = -1;
     base::Nanoseconds usual_ = 0;

@@ -252,8 +252,9 @@ Look Assessor::take(std::span<const std::byte> payload, Look look) {
     if (place_.size() < payload.size()) place_.resize(payload.size());
     const auto begun = clock_();
     base::copy(place_.data(), payload.data(), payload.size());
-    look.at = clock_();
-    if (look.receive_cpu > 0) look.receive_cpu += look.at - begun;
+    const auto took = clock_() - begun;
+    look.at += took;
+    if (look.receive_cpu > 0) look.receive_cpu += took;
     return look;
 }
 

@@ -20,9 +20,7 @@ void EagerSwitch::measure_new_rails() {
     constexpr int rounds = 3;
     for (auto rail = region_ns_.size(); rail < rails_.size(); ++rail) {
         auto& ns = region_ns_.emplace_back(0);
-        if (!options_.by_model || !options_.measure || !rails_[rail].traits().copies_puts ||
-            rails_[rail].rail == nullptr)
-            continue;
+        if (!options_.by_model || !options_.measure || !rails_[rail].traits().copies_puts) continue;
         auto& over = *rails_[rail].rail;
         std::vector<std::byte> memory(options_.most);
         ns = base::fastest_ns(rounds, [&] {
@@ -44,9 +42,8 @@ std::uint64_t EagerSwitch::max_over(const Link& link) const noexcept {
     return model::eager_max(link.assessed->model, {.copying = copying, .opening = opening()}, {.most = options_.most});
 }
 
-void EagerSwitch::choose(Conversation& talk) {
+void EagerSwitch::choose(Conversation& talk) noexcept {
     if (talk.links.empty()) return;
-    measure_new_rails();
     const auto later = [&](std::uint32_t place) {
         const auto& cost = talk.costs[place];
         return std::pair(talk.candidates[place].spare, cost.latency + sched::times(options_.most, cost.slope));

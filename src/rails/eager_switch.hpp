@@ -28,12 +28,14 @@ public:
 
     /// Over this link, by its model as it was measured. A guess is no reason for less than what fits a frame.
     [[nodiscard]] std::uint64_t max_over(const Link& link) const noexcept;
-    /// To the peer, whose links, or a model of theirs, have changed: by the link that delivers first, reserves left out.
-    void choose(Conversation& talk);
+    /// To the peer, whose links, or a model of theirs, or which of them are spare, have changed: by the link that delivers
+    /// first, spare ones left out.
+    void choose(Conversation& talk) noexcept;
+    /// There are more rails than there were.
+    void measure_new_rails();
 
 private:
     [[nodiscard]] Nanos opening() const noexcept;
-    void measure_new_rails();
 
     Options options_;
     RailSet& rails_;

@@ -78,6 +78,7 @@ void RailManager::note_groups(std::uint32_t peer, std::span<const std::uint32_t>
                    rails_[group.members.front().rail].traits().name);
         talk->groups.push_back(std::move(group));
     }
+    eager_.choose(*talk);
 }
 
 /// The link is gone: what it was spared for, or spared, is to be found out anew.
@@ -91,7 +92,7 @@ void RailManager::forget_groups(Conversation& talk, const Link& with) noexcept {
 
 /// After acknowledgements: a group whose used rails have become much slower is none any more; the spare ones may be better.
 void RailManager::review_groups(Conversation& talk, base::Nanoseconds now) {
-    std::erase_if(talk.groups, [&](LinkGroup& group) {
+    const auto dissolved = std::erase_if(talk.groups, [&](LinkGroup& group) {
         double bps = 0;
         for (std::size_t i = 0; i < group.used; ++i) bps += bps_of(ledger_.pace(group.members[i].rail));
         if (bps >= outdated * group.bps) {
@@ -106,6 +107,7 @@ void RailManager::review_groups(Conversation& talk, base::Nanoseconds now) {
         mark_spare(talk, group, false);
         return true;
     });
+    if (dissolved > 0) eager_.choose(talk);
 }
 
 void RailManager::add_group(LinkModel& model, const Link& link) const {

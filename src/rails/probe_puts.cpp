@@ -7,7 +7,7 @@ namespace railmux::rails {
 
 std::unique_ptr<ProbePuts> ProbePuts::open(transports::Rail& rail) {
     const auto& traits = rail.traits();
-    if (!traits.put) return nullptr;
+    if (!traits.put || traits.max_put == 0) return nullptr;
     const auto bytes = std::min<std::size_t>(model::ProbeMemory::largest, traits.max_put);
     auto memory = std::make_unique<Page[]>((bytes + sizeof(Page) - 1) / sizeof(Page));
     const auto region = rail.add_region(bytes_of(memory, bytes), transports::Access::remote_write);

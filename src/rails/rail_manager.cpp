@@ -321,8 +321,8 @@ void RailManager::detach(Link& link) {
     talk.candidates.erase(talk.candidates.begin() + at);
     talk.links.erase(place);
     number_links(talk);
-    eager_.choose(talk);
     forget_groups(talk, link);
+    eager_.choose(talk);
 }
 
 void RailManager::number_links(Conversation& talk) noexcept {

@@ -186,6 +186,7 @@ void RailManager::take_new_rails(base::Nanoseconds now) {
     rails_.open_new(options_.fragment);
     if (rails_.size() == before) return;
     watched_of_ = 0;
+    eager_.measure_new_rails();
     for (auto rail = before; rail < rails_.size(); ++rail) {
         log_.warning("rail {} is new, and used from now on", rails_[rail].traits().name);
         posts_need_polls_ = posts_need_polls_ || rails_[rail].traits().posts_need_polls;

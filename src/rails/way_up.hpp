@@ -54,7 +54,7 @@ RAILMUX_IN_LINE bool RailManager::look_round(Above& above, bool exact, base::Nan
 template <typename Above>
 RAILMUX_IN_LINE bool RailManager::poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now) {
     const auto begun = exact ? options_.clock() : now;
-    const auto blind = exact ? watch_.looks(begun) : not_timed;
+    const auto blind = exact ? watch_.looks(begun, rail) : not_timed;
     const auto count = rails_[rail].rail->poll(events_);
     if (exact) [[unlikely]]
         watch_.looked(options_.clock());

@@ -111,11 +111,11 @@ TEST_CASE("a limiter keeps any second below the share", "[model]") {
 TEST_CASE("a watch tells pauses from its usual rhythm", "[model]") {
     model::Watch watch;
     base::Nanoseconds now = 1000;
-    for (int i = 0; i < 100; ++i) CHECK(watch.looks(now += 100 + i % 3 * 50) == 0);
-    CHECK(watch.looks(now += 50'000) > 49'000);
-    CHECK(watch.looks(now += 100) == 0);
+    for (int i = 0; i < 100; ++i) CHECK(watch.looks(now += 100 + i % 3 * 50, 0) == 0);
+    CHECK(watch.looks(now += 50'000, 0) > 49'000);
+    CHECK(watch.looks(now += 100, 0) == 0);
     watch.woke(now += base::millisecond);
-    CHECK(watch.looks(now += 100) == 0);
+    CHECK(watch.looks(now += 100, 0) == 0);
 }
 
 TEST_CASE("a look that moves bytes for long is not blind, unless the thread was evicted", "[model]") {
@@ -123,8 +123,8 @@ TEST_CASE("a look that moves bytes for long is not blind, unless the thread was 
     evictions = 5;
     model::Watch watch([] { return evictions; });
     base::Nanoseconds now = 1000;
-    const auto look = [&](base::Nanoseconds takes, base::Nanoseconds away) {
-        const auto blind = watch.looks(now);
+    const auto look = [&](base::Nanoseconds takes, base::Nanoseconds away, std::uint32_t rail = 0) {
+        const auto blind = watch.looks(now, rail);
         watch.looked(now += takes);
         now += away;
         return blind;
@@ -137,6 +137,8 @@ TEST_CASE("a look that moves bytes for long is not blind, unless the thread was 
     CHECK(look(80, 20) > 49'000);
     CHECK(look(80, 50'000) == 0);
     CHECK(look(80, 20) > 49'000);  // it was elsewhere
+    look(50'000, 20, 1);
+    CHECK(look(80, 20, 0) > 49'000);  // it moved another rail's bytes
 }
 
 TEST_CASE("a later probe of a link counts its trains on, so that no late answer is taken for one of its own",

@@ -138,7 +138,7 @@ private:
     const Side* reader_ = nullptr;
     std::uint32_t written_ = 0;  // slots, as the three below; all wrap around
     std::uint32_t taken_ = 0;
-    std::uint32_t data_written_ = 0;  // lines, those skipped at the end included
+    std::uint32_t data_written_ = 0;  // lines, those skipped at the beginning included
     std::uint32_t data_taken_ = 0;
     DataPlace place_;
     bool strict_ = false;
