@@ -33,6 +33,7 @@ std::uint64_t eager_max(const LogGP& model, const EagerCosts& costs, EagerBounds
     const auto one = model.predict(1).delivery;
     const auto asking = 2 * one + small.o_s.of(1) + small.o_r.of(1) + costs.opening;
     const auto large = larger(model, bounds.most);
+    const auto saved = costs.by_processors ? PerByte{} : costs.copying;
     const auto rendezvous_pays = [&](std::uint64_t bytes) {
         auto frame = model.predict(bytes).delivery;
         auto bulk = frame;
@@ -41,7 +42,7 @@ std::uint64_t eager_max(const LogGP& model, const EagerCosts& costs, EagerBounds
             if (bytes > before.up_to_bytes) frame = delivery(model, before, bytes);
             bulk = std::max(one, delivery(model, model.ranges[large], bytes));
         }
-        return margin * (asking + bulk) < frame + 2 * costs.copying.of(bytes);
+        return margin * (asking + bulk) < frame + 2 * saved.of(bytes);
     };
     auto limit = bounds.most;
     while (limit > bounds.least && rendezvous_pays(limit)) limit -= std::min(step, limit - bounds.least);

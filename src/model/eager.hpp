@@ -23,8 +23,9 @@ struct EagerBounds {
 };
 
 struct EagerCosts {
-    PerByte copying{};  // c: what a rendezvous saves at each end; nothing where that copies, too
-    Nanos opening{0};   // r
+    PerByte copying{};           // c: what a rendezvous saves at each end ...
+    bool by_processors = false;  // ... but where those move the bytes: it copies, too
+    Nanos opening{0};            // r
 };
 
 /// The size, to 512 bytes, above which rendezvous is predicted to be faster by a twentieth and more, for all sizes up

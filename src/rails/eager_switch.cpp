@@ -38,8 +38,10 @@ Nanos EagerSwitch::opening() const noexcept {
 std::uint64_t EagerSwitch::max_over(const Link& link) const noexcept {
     if (!options_.by_model || link.assessed == nullptr || link.assessed->source == ModelSource::guess)
         return options_.most;
-    const auto copying = rails_[link.rail].traits().by_processors ? PerByte{} : copying_;
-    return model::eager_max(link.assessed->model, {.copying = copying, .opening = opening()}, {.most = options_.most});
+    return model::eager_max(
+        link.assessed->model,
+        {.copying = copying_, .by_processors = rails_[link.rail].traits().by_processors, .opening = opening()},
+        {.most = options_.most});
 }
 
 void EagerSwitch::choose(Conversation& talk) noexcept {

@@ -107,8 +107,8 @@ EagerMaxima eager_maxima(std::span<const RailInfo> rails, const model::Store::Co
                                                              model::StoreEntry::link_from(host, rail.name, "")))) {
                 continue;
             }
-            const auto saved = rail.by_processors ? PerByte{} : copying;
-            const auto limit = model::eager_max(kept.entry.model, {.copying = saved}, {.most = bound});
+            const auto limit = model::eager_max(
+                kept.entry.model, {.copying = copying, .by_processors = rail.by_processors}, {.most = bound});
             found = {std::min(found.least, limit), std::max(found.most, limit)};
         }
         if (found.most == 0) found.most = bound;

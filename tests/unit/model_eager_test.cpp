@@ -47,11 +47,12 @@ TEST_CASE("messages are asked for where that takes less than their copies", "[mo
     CHECK(1.05 * rendezvous(rdma, limit) >= eager(rdma, ten_gigabytes, limit));
     CHECK(1.05 * rendezvous(rdma, limit + 512) < eager(rdma, ten_gigabytes, limit + 512));
     // Where the receiver's memory must be registered first, that takes time, too.
-    CHECK(eager_max(rdma, {ten_gigabytes, Nanos(600)}) > limit + 2'500);
-    CHECK(eager_max(rdma, {ten_gigabytes, Nanos(2'000)}) == EagerBounds{}.most);
+    CHECK(eager_max(rdma, {.copying = ten_gigabytes, .opening = Nanos(600)}) > limit + 2'500);
+    CHECK(eager_max(rdma, {.copying = ten_gigabytes, .opening = Nanos(2'000)}) == EagerBounds{}.most);
     // Farther away asking takes longer; where nothing is copied it is never worth while.
     CHECK(eager_max(link(1'500, 100, 0.08), {ten_gigabytes}) == EagerBounds{}.most);
     CHECK(eager_max(rdma, {}) == EagerBounds{}.most);
+    CHECK(eager_max(rdma, {.copying = ten_gigabytes, .by_processors = true}) == EagerBounds{}.most);
     CHECK(eager_max(rdma, {PerByte{0.05}}) == EagerBounds{}.most);
     CHECK(eager_max(link(20'000, 3'000, 8), {ten_gigabytes}) == EagerBounds{}.most);
 }
