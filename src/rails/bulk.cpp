@@ -10,15 +10,21 @@ void RailManager::offer_bulk(std::uint32_t peer, base::Nanoseconds now) {
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr) return;
     if (!std::exchange(talk->bulk_offered, true)) bulk_peers_.push_back(peer);
-    for (std::size_t i = 0; i < talk->links.size(); ++i) feed_bulk(links_.at(talk->links[i]), now);
+    feed_links(peer, now);
+}
+
+void RailManager::feed_links(std::uint32_t peer, base::Nanoseconds now) {
+    auto& talk = *peers_[peer].talk;
+    if (talk.links.empty()) return;
+    plan_.renew(peer, now);
+    for (std::size_t i = 0; i < talk.links.size(); ++i) feed_bulk(links_.at(talk.links[i]), now);
 }
 
 /// All that have bulk, each time another one first, because they share the rails.
 void RailManager::feed_all(base::Nanoseconds now) {
     ++next_fed_;
     for (std::size_t n = 0; n < bulk_peers_.size(); ++n) {
-        auto& talk = *peers_[bulk_peers_[(next_fed_ + n) % bulk_peers_.size()]].talk;
-        for (std::size_t i = 0; i < talk.links.size(); ++i) feed_bulk(links_.at(talk.links[i]), now);
+        feed_links(bulk_peers_[(next_fed_ + n) % bulk_peers_.size()], now);
     }
     std::erase_if(bulk_peers_, [&](std::uint32_t peer) {
         auto& talk = *peers_[peer].talk;
@@ -40,8 +46,8 @@ void RailManager::feed_bulk(Link& link, base::Nanoseconds now) {
         if (frame == nullptr) return;
         number(talk, *frame, now);
         // That the rail was late shows at the end of what it got.
-        if (talk.links.size() > 1 && talk.only != link.place)
-            ledger_.time(link, *frame, now, plan_.ends_share(link, frame->payload));
+        const bool last = plan_.given(link, frame->payload);
+        if (talk.links.size() > 1 && talk.only != link.place) ledger_.time(link, *frame, now, last);
         enqueue(link, frame, now);
     }
 }

@@ -19,11 +19,8 @@ constexpr sched::Ticks answer_latencies = 4;
 // So small a part of a message (a thirty-second) saves less time than it varies by.
 constexpr std::uint64_t least_unasked = 32;
 
-// With it a rail is given so much that it stays busy until the next acknowledgement (they may be kept back for 100 us, and
-// the peer's engine for longer), and no more: what is handed over can no longer go another way.
-constexpr base::Nanoseconds horizon = base::millisecond;
 // A piece takes about this long: shorter ones follow the plan more closely, longer ones cost less.
-constexpr base::Nanoseconds piece_time = base::millisecond / 4;
+constexpr base::Nanoseconds piece_time = base::millisecond / 8;
 }  // namespace
 
 BulkPlan::BulkPlan(RailSet& rails, sched::Policy& policy, Upper& upper, Ledger& ledger, PeerTable& peers,
@@ -39,34 +36,42 @@ BulkPlan::BulkPlan(RailSet& rails, sched::Policy& policy, Upper& upper, Ledger& 
 
 // --- As it goes ------------------------------------------------------------------------------------------------------
 
-std::uint64_t BulkPlan::piece_for(const Link& link, std::uint64_t largest, base::Nanoseconds now) {
-    auto& talk = *peers_[link.peer].talk;
+void BulkPlan::renew(std::uint32_t peer, base::Nanoseconds now) {
+    auto& talk = *peers_[peer].talk;
+    drop(talk);
+    ledger_.refresh(talk, now);
+    talk.planned = now;
+    if (policy_.replans()) split_anew(peer, talk, now);
+}
+
+std::uint64_t BulkPlan::piece_for(Link& link, std::uint64_t largest, base::Nanoseconds now) {
+    const auto& talk = *peers_[link.peer].talk;
     const auto most = link.checksum ? std::min(largest, summed_piece) : largest;
-    if (policy_.replans()) {
-        replan(link.peer, talk, now);
-    } else {
-        ledger_.refresh(talk, now);
-    }
     // With one link there is nothing to decide: it is kept full. What it claims still counts for other peers.
     if (!policy_.replans() || talk.links.size() == 1 || talk.only == link.place)
         return link.bulk < pieces_per_link ? most : 0;
     const auto claim = talk.claims[link.place];
     if (claim == 0) return 0;
+    const auto latency = talk.candidates[link.place].cost.latency;
+    if (link.bulk >= pieces_per_link + static_cast<std::uint64_t>(2 * latency / sched::to_ticks(piece_time))) return 0;
+    const auto on_the_way = link.underway.on_the_way();  // what has landed is no work for the rail, acknowledged or not
+    link.fill.looked(on_the_way, now);
     const auto& candidate = talk.candidates[link.place];
-    const auto span = sched::to_ticks(horizon) + 4 * candidate.cost.latency;
+    const auto span = sched::to_ticks(link.fill.span(now)) + 4 * candidate.cost.latency;
     // Of a rail that others use, too, we fill what is ours: together they would line up work for many times as long.
     const auto per_byte = std::max(candidate.cost.per_byte, ledger_.pace(link.rail).own_per_byte());
     const auto enough =
         std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), ledger_.allowance(link.rail));
-    if (link.underway.unacknowledged() >= std::max(enough, 2 * smallest_share)) return 0;
+    if (on_the_way >= std::max(enough, 2 * smallest_share)) {
+        link.fill.enough(on_the_way);
+        return 0;
+    }
     const auto piece = static_cast<std::uint64_t>(sched::to_ticks(piece_time) / candidate.cost.per_byte);
     return std::min(claim, std::clamp(piece, std::min(smallest_share, most), most));
 }
 
 /// Splits what is left for the peer over its links as they are now.
-void BulkPlan::replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
-    drop(talk);
-    ledger_.refresh(talk, now);
+void BulkPlan::split_anew(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
     std::uint64_t left = 0;
     candidates_.clear();
     places_.clear();
@@ -87,8 +92,13 @@ void BulkPlan::replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds 
     }
 }
 
-bool BulkPlan::ends_share(const Link& link, std::uint64_t bytes) const noexcept {
-    return policy_.replans() && bytes >= peers_[link.peer].talk->claims[link.place];
+bool BulkPlan::given(const Link& link, std::uint64_t bytes) noexcept {
+    if (!policy_.replans()) return false;
+    auto& claim = peers_[link.peer].talk->claims[link.place];
+    const auto taken = std::min(bytes, claim);
+    claim -= taken;
+    by_rail_[link.rail] -= taken;
+    return claim == 0;
 }
 
 void BulkPlan::drop(Conversation& talk) noexcept {

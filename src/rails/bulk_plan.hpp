@@ -39,10 +39,12 @@ public:
 
     /// Whether the policy splits what is left of bulk anew as it goes: then split() is not asked.
     [[nodiscard]] bool replans() const noexcept { return policy_.replans(); }
-    /// How much bulk the link should be given now, of pieces of `largest` bytes at most.
-    [[nodiscard]] std::uint64_t piece_for(const Link& link, std::uint64_t largest, base::Nanoseconds now);
-    /// Whether a piece of `bytes` is all that is planned for the link.
-    [[nodiscard]] bool ends_share(const Link& link, std::uint64_t bytes) const noexcept;
+    /// Plans what is left for the peer, by what is known now: before its links are given anything.
+    void renew(std::uint32_t peer, base::Nanoseconds now);
+    /// How much bulk the link should be given now, of pieces of `largest` bytes at most, by the plan.
+    [[nodiscard]] std::uint64_t piece_for(Link& link, std::uint64_t largest, base::Nanoseconds now);
+    /// It was given a piece of so many bytes. Returns whether that was all that was planned for it.
+    bool given(const Link& link, std::uint64_t bytes) noexcept;
     /// Nothing is planned for the links of this conversation.
     void drop(Conversation& talk) noexcept;
     /// What is planned for a rail: of all conversations.
@@ -75,7 +77,7 @@ public:
 
 private:
     [[nodiscard]] bool gets_from(std::uint32_t slot, const BulkTarget& source);
-    void replan(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
+    void split_anew(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
 
     RailSet& rails_;
     sched::Policy& policy_;

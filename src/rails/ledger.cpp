@@ -166,25 +166,31 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
     paces_[link.rail].lone(timed.ahead, service, cost.per_byte, now, busy_.time());
 }
 
-/// What has landed waits for the peer, and no longer on the rail.
-void Ledger::look_for_landed(const Conversation& talk, base::Nanoseconds now) noexcept {
-    bool any = false;
-    for (const auto slot : talk.links) any = note_landed(links_.at(slot), now) || any;
-    if (any) settle(now, 0);
+/// What the rail has not been given yet. One that is full has enough to do, whatever waits for it.
+std::uint64_t Ledger::unposted(const Link& link) noexcept {
+    if (link.refused) return 0;
+    std::uint64_t bytes = 0;
+    for (const Frame* frame = link.outbox.front(); frame != nullptr; frame = frame->next) bytes += frame->wire_bytes();
+    return bytes;
 }
 
-bool Ledger::note_landed(Link& link, base::Nanoseconds now) noexcept {
-    if (!link.underway.worth_asking(now)) return false;
+/// What has landed waits for the peer, and no longer on the rail.
+void Ledger::look_for_landed(const Conversation& talk, base::Nanoseconds now) noexcept {
+    for (const auto slot : talk.links) note_landed(links_.at(slot), now);
+}
+
+void Ledger::note_landed(Link& link, base::Nanoseconds now) noexcept {
+    if (!link.underway.worth_asking(now)) return;
     const auto unconfirmed = link.over_rail->underway(link.id);
-    if (!unconfirmed) return false;
+    if (!unconfirmed) return;
     const auto more = link.underway.landed_but(*unconfirmed + link.queued_bytes);
-    if (more == 0) return false;
+    if (more == 0) return;
     paces_[link.rail].delivered(more, 0);
-    released_ |= std::uint64_t{1} << link.rail;
     for (auto* timed : {&link.timed, &link.timed_end}) {
         if (timed->landed == 0 && timed->end <= link.underway.landed()) timed->landed = now;
     }
-    return true;
+    const auto seen = sched::Seen{.exact = true, .unposted = unposted(link)};
+    sched::settle(paces_, std::uint64_t{1} << link.rail, node_, busy_, now, seen);
 }
 
 // --- Acknowledgements ------------------------------------------------------------------------------------------------

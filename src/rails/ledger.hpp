@@ -122,7 +122,7 @@ public:
     };
     /// These were all that came in together; they may have been there for `unseen`.
     void settle(base::Nanoseconds now, base::Nanoseconds unseen) noexcept {
-        if (released_ != 0) sched::settle(paces_, std::exchange(released_, 0), node_, busy_, now, unseen);
+        if (released_ != 0) sched::settle(paces_, std::exchange(released_, 0), node_, busy_, now, {.unseen = unseen});
     }
 
     // --- For who chooses ---------------------------------------------------------------------------------------------
@@ -158,7 +158,8 @@ private:
     static_assert(max_rails <= 64);
 
     void look_for_landed(const Conversation& talk, base::Nanoseconds now) noexcept;
-    bool note_landed(Link& link, base::Nanoseconds now) noexcept;
+    [[nodiscard]] static std::uint64_t unposted(const Link& link) noexcept;
+    void note_landed(Link& link, base::Nanoseconds now) noexcept;
     [[nodiscard]] bool noted(const Frame& frame) const noexcept { return (frame.seq & noted_mask_) == 0; }
     /// Nobody else has anything on the rail that would count.
     [[nodiscard]] bool ours(std::uint32_t rail) const noexcept { return node_.others(rail).backlog <= small_bytes; }

@@ -18,6 +18,7 @@
 #include "rails/silence.hpp"
 #include "rails/underway.hpp"
 #include "rails/unheard.hpp"
+#include "sched/fill.hpp"
 #include "sched/lag.hpp"
 #include "sched/pace.hpp"
 #include "transports/transport.hpp"
@@ -96,6 +97,7 @@ struct Link {
 
     sched::Echo echo;
     sched::Lag lag;
+    sched::Fill fill;
 
     /// A frame of which the peer has been asked to say when it came.
     struct Timed {

@@ -88,6 +88,7 @@ struct Conversation {
     std::vector<std::uint32_t> links;          // live ones, fastest first
     std::vector<sched::Candidate> candidates;  // parallel to links
     std::vector<sched::Cost> costs;            // parallel to links: by the model, before traffic corrects it
+    base::Nanoseconds planned = 0;             // when what is left of bulk was last divided (BulkPlan)
     base::Nanoseconds refreshed = 0;           // when they were told what traffic has shown (Ledger)
     static constexpr auto none = ~std::uint32_t{0};
     std::uint32_t only = none;          // the place of the one that there is to choose from, if no other, since then

@@ -28,11 +28,11 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours) noexcept 
     backlog_ += bytes;
 }
 
-void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others,
-                   base::Nanoseconds unseen) noexcept {
+void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others, const Seen& seen) noexcept {
     const bool backlogged = backlog_ >= backlog_bytes || lasts();
-    const bool in_time = unseen <= look_time || unseen * 8 <= now - last_;
-    if (waiting_ >= pending_ && backlogged && in_time) {
+    const bool in_time = seen.unseen <= look_time || seen.unseen * 8 <= now - last_;
+    const bool never_idle = waiting_ >= pending_ + (seen.exact ? left_bytes : 0);
+    if (never_idle && backlogged && in_time) {
         others_ += others.gone - others_gone_;
         // What is acknowledged is made up for at once, so that this is what we had there since the last time.
         in_front_ += share_of(pending_, others.backlog, backlog_ + pending_);
@@ -47,7 +47,7 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
     pending_ = 0;
     last_ = now;
     remember(now);
-    waiting_ = backlogged && in_time ? backlog_ : 0;
+    waiting_ = backlogged && in_time ? backlog_ - std::min(backlog_, seen.unposted) : 0;
 }
 
 void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds now,

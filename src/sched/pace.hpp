@@ -47,6 +47,15 @@ struct Others {
     std::uint64_t gone = 0;     // bytes that are off the rail again; only grows
 };
 
+/// How it became known that something has come through.
+struct Seen {
+    base::Nanoseconds unseen = 0;  // for so long it may have been known already, had anybody looked
+    /// All that is not told of was still on the rail at this moment: its host was asked, and no peer kept anything back. But
+    /// what has come may have come at any time since somebody asked last.
+    bool exact = false;
+    std::uint64_t unposted = 0;  // bytes of the backlog that the rail has not been given yet
+};
+
 class Pace {
 public:
     /// `bytes` are handed to the rail; `ours`: nobody else has anything on it.
@@ -65,10 +74,9 @@ public:
     /// by less than that confirms what was thought.
     void lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds now,
               base::Nanoseconds busy) noexcept;
-    /// `unseen`: for so long it may have been known already, had anybody looked.
     void settle(base::Nanoseconds now, base::Nanoseconds busy, const Others& others = {},
-                base::Nanoseconds unseen = 0) noexcept {
-        if (pending_ > 0) account(now, busy, others, unseen);
+                const Seen& seen = {}) noexcept {
+        if (pending_ > 0) account(now, busy, others, seen);
     }
     [[nodiscard]] bool unsettled() const noexcept { return pending_ > 0; }
     /// This is its rate: it was measured on purpose.
@@ -130,6 +138,8 @@ private:
     static constexpr base::Nanoseconds window_time = 5 * base::millisecond;
     static constexpr base::Nanoseconds first_window_time = base::millisecond;
     static constexpr std::uint64_t window_bytes = 32 * 1024;
+    // What is left of it, by what its host says: more than transports add to what they are given.
+    static constexpr std::uint64_t left_bytes = 2 * 1024;
     static constexpr base::Nanoseconds look_time = 20 * base::microsecond;
     // On a rail so fast that this passes sooner: twice the bursts that networks are known to pass.
     static constexpr std::uint64_t first_window_bytes = 512 * 1024;
@@ -140,8 +150,7 @@ private:
     // A day a byte: no rate is lower.
     static constexpr Ticks slowest = to_ticks(base::Nanoseconds{86'400} * base::second) / 1024;
 
-    void account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others,
-                 base::Nanoseconds unseen) noexcept;
+    void account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others, const Seen& seen) noexcept;
     void add(base::Nanoseconds time, std::uint64_t bytes) noexcept;
     void relearn(Ticks per_byte) noexcept;
     void remember(base::Nanoseconds now) noexcept;

@@ -34,16 +34,16 @@ private:
 };
 
 /// Once for all that came in together, which has been counted as delivered: how it was spread over several acknowledgements
-/// says nothing. `rails`: where it was, bit by bit. `unseen`: for so long it may have been known already, had anybody looked.
+/// says nothing. `rails`: where it was, bit by bit.
 inline void settle(std::span<Pace> paces, std::uint64_t rails, NodeLoad& node, BusyClock& busy, base::Nanoseconds now,
-                   base::Nanoseconds unseen = 0) noexcept {
+                   const Seen& seen = {}) noexcept {
     busy.acknowledged(now);
     node.look(now);
     for (; rails != 0; rails &= rails - 1) {
         const auto rail = static_cast<std::uint32_t>(std::countr_zero(rails));
         auto& pace = paces[rail];
         if (!pace.unsettled()) continue;
-        pace.settle(now, busy.time(), node.others(rail), unseen);
+        pace.settle(now, busy.time(), node.others(rail), seen);
         node.left(rail, pace.backlog(), now);
     }
 }

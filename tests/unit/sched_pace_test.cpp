@@ -103,6 +103,32 @@ TEST_CASE("backlog balances on every path", "[sched][pace]") {
 
 namespace {
 
+/// Looks once a millisecond at what the other host has: `landed` bytes more. As much has been handed over just before, so that
+/// 64 KiB are left. Returns the rate learnt.
+sched::Ticks looked_at(std::uint64_t landed, std::uint64_t unposted) {
+    sched::Pace pace;
+    base::Nanoseconds now = 0;
+    pace.sent(64 * kib, now);
+    for (int i = 0; i < 20; ++i) {
+        now += base::millisecond;
+        pace.sent(landed, now);
+        pace.delivered(landed);
+        pace.settle(now, now, {}, {.exact = true, .unposted = unposted});
+    }
+    return pace.per_byte();
+}
+
+}  // namespace
+
+TEST_CASE("a rail that may have been idle between two looks shows no rate by them", "[sched][pace]") {
+    CHECK(looked_at(32 * kib, 0) == sched::to_ticks(base::millisecond) / (32 * kib));
+    CHECK(looked_at(64 * kib, 0) == 0);         // all of it may have landed long ago
+    CHECK(looked_at(64 * kib - 96, 0) == 0);    // what transports add to it is no work
+    CHECK(looked_at(32 * kib, 48 * kib) == 0);  // the rail had been given too little
+}
+
+namespace {
+
 /// Trains over a rail, one after the other.
 struct Trains {
     sched::Pace pace;

@@ -12,7 +12,7 @@ TEST_CASE("a gap is not longer than what messages that came through took", "[sch
             pace.sent(8, now);
             now += each;
             pace.delivered(8);
-            pace.settle(now, now, {}, unseen);
+            pace.settle(now, now, {}, {.unseen = unseen});
         }
     };
     const auto corrected = [&](base::Nanoseconds at) {
