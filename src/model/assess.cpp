@@ -188,10 +188,15 @@ std::vector<std::size_t> changes_of(std::span<const Measured> sizes, const Chang
         halves.push_back(size.half_point());
     }
     auto all = find_changes(gaps, options);
+    // Nobody makes a protocol for so few sizes; a disturbance that lasted for some samples may look like one.
+    const auto narrow = [&](std::size_t from, std::size_t to) {
+        const auto first = sizes[from + 1].bytes, last = sizes[to].bytes;
+        return last < first + first / 5;
+    };
     for (const auto place : find_changes(halves, options)) {
-        const auto near = [&](std::size_t other) { return std::max(other, place) - std::min(other, place) < 3; };
-        const auto other = std::ranges::find_if(all, near);
-        if (other == all.end()) {
+        const auto apart = [&](std::size_t one) { return std::max(one, place) - std::min(one, place); };
+        const auto other = std::ranges::min_element(all, {}, apart);
+        if (other == all.end() || (apart(*other) >= 3 && !narrow(std::min(*other, place), std::max(*other, place)))) {
             all.insert(std::ranges::lower_bound(all, place), place);
             continue;
         }
@@ -202,12 +207,10 @@ std::vector<std::size_t> changes_of(std::span<const Measured> sizes, const Chang
     // The last range holds for all that is larger: it must not rest on the end of what was measured.
     const auto too_late = [&](std::size_t place) { return sizes[place].bytes > sizes.back().bytes / 8 * 7; };
     while (!all.empty() && too_late(all.back())) all.pop_back();
-    // Nobody makes a protocol for so few sizes; a disturbance that lasted for some samples may look like one.
     for (std::size_t i = 1; i < all.size();) {
-        const auto first = sizes[all[i - 1] + 1].bytes, last = sizes[all[i]].bytes;
-        const bool narrow = last < first + first / 5;
-        if (narrow) all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
-        if (!narrow) ++i;
+        const bool leave_out = narrow(all[i - 1], all[i]);
+        if (leave_out) all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+        if (!leave_out) ++i;
     }
     if (all.size() >= LogGP::max_ranges) all.resize(LogGP::max_ranges - 1);
     return all;
