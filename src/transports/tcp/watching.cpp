@@ -151,8 +151,9 @@ std::optional<std::uint64_t> Rail::unconfirmed(const Link& link) noexcept {
 void Rail::check_counters() {
     next_check_ = sent_outside_ * 2;
     if (down_ || !counter_at_start_) return;
-    // What still waits in the sockets has not left by any interface. It is asked for before the counter is: what is acknowledged
-    // between the two, a process that is preempted there waits for it, is then counted at the interface, not missing from it.
+    // What still waits in the sockets has not left by any interface. It is asked for before the counter is: what is
+    // acknowledged between the two (a process that is preempted there waits for it) is then counted at the interface, and not
+    // missing from it.
     std::uint64_t waiting = 0;
     links_.for_each([&](const Link& link) {
         if (link.phase == LinkPhase::up) waiting += unconfirmed(link).value_or(0);
