@@ -1,6 +1,7 @@
 // The second half of assessment: from sizes to ranges and their parameters.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 
 #include "model/assess.hpp"
@@ -154,6 +155,30 @@ private:
     ProtocolRange range_;
 };
 
+/// A change that gaps and round trips both show, each at a place of its own: the one of these, or between them, at which two
+/// lines describe both best. Whose line hardly bends knows its place badly. `first` and `last` are the points of the two ranges
+/// that meet there, `there` is where gaps see it.
+std::size_t common_place(std::span<const Point> gaps, std::span<const Point> halves, std::size_t there,
+                         std::size_t other, std::size_t first, std::size_t last) {
+    constexpr std::size_t shortest = 3, around = 6;  // points: of a range, and those that are looked at on each side
+    const auto [from, to] = std::minmax(there, other);
+    const auto begin = std::max(first, from + 1 - std::min(from + 1, around));
+    const auto end = std::min(last, to + around) + 1;
+    const auto off = [&](std::span<const Point> points, std::size_t place) {
+        return fit_line(points.subspan(begin, place + 1 - begin)).chi2 +
+               fit_line(points.subspan(place + 1, end - place - 1)).chi2;
+    };
+    auto best = there;
+    auto least = std::numeric_limits<double>::max();
+    for (auto place = from; place <= to; ++place) {
+        if (place + 1 < first + shortest || place + shortest > last) continue;
+        const auto both = off(gaps, place) + off(halves, place);
+        if (both < least) best = place;
+        least = std::min(least, both);
+    }
+    return best;
+}
+
 /// A protocol changes where the gaps or the round trips leave their lines; both rarely do at the very same point.
 std::vector<std::size_t> changes_of(std::span<const Measured> sizes, const ChangeOptions& options) {
     std::vector<Point> gaps, halves;
@@ -163,23 +188,51 @@ std::vector<std::size_t> changes_of(std::span<const Measured> sizes, const Chang
         halves.push_back(size.half_point());
     }
     auto all = find_changes(gaps, options);
+    // Nobody makes a protocol for so few sizes; a disturbance that lasted for some samples may look like one.
+    const auto narrow = [&](std::size_t from, std::size_t to) {
+        const auto first = sizes[from + 1].bytes, last = sizes[to].bytes;
+        return last < first + first / 5;
+    };
     for (const auto place : find_changes(halves, options)) {
-        const auto near = [&](std::size_t other) { return std::max(other, place) - std::min(other, place) < 3; };
-        if (std::ranges::none_of(all, near)) all.push_back(place);
+        const auto apart = [&](std::size_t one) { return std::max(one, place) - std::min(one, place); };
+        const auto other = std::ranges::min_element(all, {}, apart);
+        if (other == all.end() || (apart(*other) >= 3 && !narrow(std::min(*other, place), std::max(*other, place)))) {
+            all.insert(std::ranges::lower_bound(all, place), place);
+            continue;
+        }
+        const auto first = other == all.begin() ? 0 : *std::prev(other) + 1;
+        const auto last = std::next(other) == all.end() ? sizes.size() - 1 : *std::next(other);
+        *other = common_place(gaps, halves, *other, place, first, last);
     }
-    std::ranges::sort(all);
     // The last range holds for all that is larger: it must not rest on the end of what was measured.
     const auto too_late = [&](std::size_t place) { return sizes[place].bytes > sizes.back().bytes / 8 * 7; };
     while (!all.empty() && too_late(all.back())) all.pop_back();
-    // Nobody makes a protocol for so few sizes; a disturbance that lasted for some samples may look like one.
     for (std::size_t i = 1; i < all.size();) {
-        const auto first = sizes[all[i - 1] + 1].bytes, last = sizes[all[i]].bytes;
-        const bool narrow = last < first + first / 5;
-        if (narrow) all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
-        if (!narrow) ++i;
+        const bool leave_out = narrow(all[i - 1], all[i]);
+        if (leave_out) all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+        if (!leave_out) ++i;
     }
     if (all.size() >= LogGP::max_ranges) all.resize(LogGP::max_ranges - 1);
     return all;
+}
+
+/// Between the last size of a range and the first of the next the one goes over into the other where their deliveries meet, if
+/// they do: a steep line may say less than nothing just before the sizes that it was fitted to.
+void end_where_deliveries_meet(LogGP& model, std::span<const Measured> sizes) {
+    const auto delivery = [](const ProtocolRange& range) {
+        return Linear{range.L.fixed + range.o_s.fixed + range.o_r.fixed - range.G.of(1),
+                      {range.L.per_byte.ns + range.o_s.per_byte.ns + range.o_r.per_byte.ns + range.G.ns}};
+    };
+    for (std::size_t i = 0; i + 1 < model.ranges.size(); ++i) {
+        auto& end = model.ranges[i].up_to_bytes;
+        const auto one = delivery(model.ranges[i]), other = delivery(model.ranges[i + 1]);
+        const auto next = std::ranges::upper_bound(sizes, end, {}, &Measured::bytes);
+        const double slopes = other.per_byte.ns - one.per_byte.ns;
+        if (next == sizes.end() || slopes == 0) continue;
+        const double meet = (one.fixed - other.fixed).count() / slopes;
+        if (meet > static_cast<double>(end) && meet < static_cast<double>(next->bytes))
+            end = static_cast<std::uint64_t>(meet);
+    }
 }
 
 /// Beyond what was measured a message is not delivered faster than the rail serves it, though the largest ones were: what
@@ -224,6 +277,7 @@ Assessment assess(std::span<const Sample> samples, const ChangeOptions& options)
         model.ranges.push_back(range);
         from = end + 1;
     }
+    end_where_deliveries_meet(model, sizes);
     bound_extrapolation(model, sizes.back().bytes);
     return result;
 }

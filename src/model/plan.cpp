@@ -61,9 +61,9 @@ std::vector<std::uint64_t> denser(std::span<const std::uint64_t> sizes, std::spa
         }
     };
     for (const auto end : range_ends) {
-        const auto found = std::ranges::find(sizes, end);
-        if (found == sizes.end()) continue;  // the open end of the last range
-        const auto place = static_cast<std::size_t>(found - sizes.begin());
+        const auto next = std::ranges::upper_bound(sizes, end);
+        if (next == sizes.begin() || next == sizes.end()) continue;  // the open end of the last range
+        const auto place = static_cast<std::size_t>(next - sizes.begin()) - 1;
         if (place > 0) add_between(place - 1, 2);
         add_between(place, 4);
         add_between(place + 1, 2);
