@@ -52,22 +52,25 @@ std::uint64_t BulkPlan::piece_for(Link& link, std::uint64_t largest, base::Nanos
         return link.bulk < pieces_per_link ? most : 0;
     const auto claim = talk.claims[link.place];
     if (claim == 0) return 0;
-    const auto latency = talk.candidates[link.place].cost.latency;
-    if (link.bulk >= pieces_per_link + static_cast<std::uint64_t>(2 * latency / sched::to_ticks(piece_time))) return 0;
+    const auto& cost = talk.candidates[link.place].cost;
+    const auto carries = [](sched::Ticks time, sched::Ticks per_byte) {
+        return static_cast<std::uint64_t>(time / per_byte);
+    };
+    const auto piece =
+        std::clamp(carries(sched::to_ticks(piece_time), cost.per_byte), std::min(smallest_share, most), most);
+    const auto untaken = carries(2 * (sched::to_ticks(piece_time) + cost.latency), cost.per_byte);
+    if (link.bulk >= std::max<std::uint64_t>(pieces_per_link, untaken / std::max<std::uint64_t>(piece, 1))) return 0;
     const auto on_the_way = link.underway.on_the_way();  // what has landed is no work for the rail, acknowledged or not
     link.fill.looked(on_the_way, now);
-    const auto& candidate = talk.candidates[link.place];
-    const auto span = sched::to_ticks(link.fill.span(now)) + 4 * candidate.cost.latency;
     // Of a rail that others use, too, we fill what is ours: together they would line up work for many times as long.
-    const auto per_byte = std::max(candidate.cost.per_byte, ledger_.pace(link.rail).own_per_byte());
-    const auto enough =
-        std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), ledger_.allowance(link.rail));
+    const auto per_byte = std::max(cost.per_byte, ledger_.pace(link.rail).own_per_byte());
+    const auto enough = std::min(carries(sched::to_ticks(link.fill.span(now)) + 4 * cost.latency, per_byte),
+                                 ledger_.allowance(link.rail));
     if (on_the_way >= std::max(enough, 2 * smallest_share)) {
         link.fill.enough(on_the_way);
         return 0;
     }
-    const auto piece = static_cast<std::uint64_t>(sched::to_ticks(piece_time) / candidate.cost.per_byte);
-    return std::min(claim, std::clamp(piece, std::min(smallest_share, most), most));
+    return std::min(claim, piece);
 }
 
 /// Splits what is left for the peer over its links as they are now.
