@@ -157,7 +157,7 @@ private:
 
 /// A change that gaps and round trips both show, each at a place of its own: the one of these, or between them, at which two
 /// lines describe both best. Whose line hardly bends knows its place badly. `first` and `last` are the points of the two ranges
-/// that meet there, `there` is where gaps see it.
+/// that meet there.
 std::size_t common_place(std::span<const Point> gaps, std::span<const Point> halves, std::size_t there,
                          std::size_t other, std::size_t first, std::size_t last) {
     constexpr std::size_t shortest = 3, around = 6;  // points: of a range, and those that are looked at on each side

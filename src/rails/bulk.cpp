@@ -9,8 +9,12 @@ void RailManager::offer_bulk(std::uint32_t peer, base::Nanoseconds now) {
     static_cast<void>(catch_up());  // the plan is made for what is known
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr) return;
-    if (!std::exchange(talk->bulk_offered, true)) bulk_peers_.push_back(peer);
+    note_bulk_peer(peer);
     feed_links(peer, now);
+}
+
+void RailManager::note_bulk_peer(std::uint32_t peer) {
+    if (!std::exchange(peers_[peer].talk->bulk_offered, true)) bulk_peers_.push_back(peer);
 }
 
 void RailManager::feed_links(std::uint32_t peer, base::Nanoseconds now) {
@@ -46,8 +50,10 @@ void RailManager::feed_bulk(Link& link, base::Nanoseconds now) {
         if (frame == nullptr) return;
         number(talk, *frame, now);
         // That the rail was late shows at the end of what it got.
-        const bool last = plan_.given(link, frame->payload);
+        const bool last =
+            plan_.given(link, frame->payload > 0 ? frame->payload : most);  // nothing is put that was denied
         if (talk.links.size() > 1 && talk.only != link.place) ledger_.time(link, *frame, now, last);
+        ledger_.look(link);
         enqueue(link, frame, now);
     }
 }

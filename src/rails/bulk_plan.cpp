@@ -51,23 +51,29 @@ std::uint64_t BulkPlan::piece_for(Link& link, std::uint64_t largest, base::Nanos
     if (!policy_.replans() || talk.links.size() == 1 || talk.only == link.place)
         return link.bulk < pieces_per_link ? most : 0;
     const auto claim = talk.claims[link.place];
-    if (claim == 0) return 0;
+    if (claim == 0) {
+        link.fill.nothing();
+        return 0;
+    }
     const auto& cost = talk.candidates[link.place].cost;
     const auto carries = [](sched::Ticks time, sched::Ticks per_byte) {
         return static_cast<std::uint64_t>(time / per_byte);
     };
     const auto piece =
         std::clamp(carries(sched::to_ticks(piece_time), cost.per_byte), std::min(smallest_share, most), most);
+    // Where a piece is done as soon as the transport has it: others say so when it has arrived.
     const auto untaken = carries(2 * (sched::to_ticks(piece_time) + cost.latency), cost.per_byte);
-    if (link.bulk >= std::max<std::uint64_t>(pieces_per_link, untaken / std::max<std::uint64_t>(piece, 1))) return 0;
+    if (link.underway.host_tells() &&
+        link.bulk >= std::max<std::uint64_t>(pieces_per_link, untaken / std::max<std::uint64_t>(piece, 1)))
+        return 0;
     const auto on_the_way = link.underway.on_the_way();  // what has landed is no work for the rail, acknowledged or not
     link.fill.looked(on_the_way, now);
     // Of a rail that others use, too, we fill what is ours: together they would line up work for many times as long.
     const auto per_byte = std::max(cost.per_byte, ledger_.pace(link.rail).own_per_byte());
-    const auto enough = std::min(carries(sched::to_ticks(link.fill.span(now)) + 4 * cost.latency, per_byte),
-                                 ledger_.allowance(link.rail));
-    if (on_the_way >= std::max(enough, 2 * smallest_share)) {
-        link.fill.enough(on_the_way);
+    const auto carried = carries(sched::to_ticks(link.fill.span(now)) + 4 * cost.latency, per_byte);
+    const auto allowance = ledger_.allowance(link.rail);
+    if (on_the_way >= std::max(std::min(carried, allowance), 2 * smallest_share)) {
+        allowance < carried ? link.fill.nothing() : link.fill.enough(on_the_way);
         return 0;
     }
     return std::min(claim, piece);

@@ -29,7 +29,7 @@ struct RailShare {
 
 class BulkPlan {
 public:
-    // Without a choice a link holds so many pieces of bulk: one on its way, one to follow without a gap.
+    // So many pieces of bulk a link holds at least: one on its way, one to follow without a gap.
     static constexpr std::uint32_t pieces_per_link = 2;
 
     BulkPlan(RailSet& rails, sched::Policy& policy, Upper& upper, Ledger& ledger, PeerTable& peers, LinkTable& links,

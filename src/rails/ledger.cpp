@@ -82,7 +82,7 @@ void Ledger::charge_late() {
         if (link.state == LinkState::live) {
             auto& talk = *peers_[link.peer].talk;
             if (row.begun - talk.refreshed > fresh || tracer_ != nullptr) refresh(talk, row.begun);
-            sched::look_at_backlog(talk.candidates[link.place], paces_[link.rail], node_, looks_.looked);
+            look(link);
         }
         charge_row(link, row);
     }

@@ -129,6 +129,11 @@ public:
 
     /// What the policy is to know of the links now.
     void refresh(Conversation& talk, base::Nanoseconds now) noexcept;
+    /// ... of what is on the rail of this one, where more has been given to it since.
+    void look(const Link& link) noexcept {
+        auto& talk = *peers_[link.peer].talk;
+        sched::look_at_backlog(talk.candidates[link.place], paces_[link.rail], node_, looks_.looked);
+    }
     [[nodiscard]] const sched::Pace& pace(std::uint32_t rail) const noexcept { return paces_[rail]; }
     [[nodiscard]] std::uint64_t allowance(std::uint32_t rail) const noexcept {
         return paces_[rail].allowance(busy_.time());

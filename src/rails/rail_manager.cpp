@@ -287,7 +287,10 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     reroute(peer, no_link, now);
     // Perhaps nobody has anything to say, and what was taken while there was no link is still to be told.
     if (talk.owed.any()) hurry_ack(peer, talk);
-    feed_bulk(link, now);
+    if (upper_.bulk_left(peer, link.remote_rail) > 0) {  // it may have waited for just this link
+        note_bulk_peer(peer);
+        feed_links(peer, now);
+    }
     feed_gets(link, now);
     if (!incomplete_.empty()) schedule(now);
     schedule(recovery_.next_due());

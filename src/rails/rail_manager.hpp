@@ -321,6 +321,7 @@ private:
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void line_up(Link& link, Frame* frame, base::Nanoseconds now);
     void post_dirty();
+    void note_bulk_peer(std::uint32_t peer);
     void feed_links(std::uint32_t peer, base::Nanoseconds now);
     void feed_bulk(Link& link, base::Nanoseconds now);
     void feed_all(base::Nanoseconds now);

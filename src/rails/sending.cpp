@@ -295,7 +295,7 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
     const bool bulk = frame.piece_count > 0;
     if (bulk) --link->bulk;
     sent_off(*link, frame);
-    if (!bulk || link->state != LinkState::live) return;
+    if (!bulk || link->state != LinkState::live || !peers_[link->peer].talk->bulk_offered) return;
     // Others may have run dry meanwhile, with nobody to tell.
     peers_[link->peer].talk->planned == now ? feed_bulk(*link, now) : feed_links(link->peer, now);
 }

@@ -28,10 +28,13 @@ public:
     }
     /// All but the last so many have landed. Returns how many of these were not known to have.
     [[nodiscard]] std::uint64_t landed_but(std::uint64_t unconfirmed) noexcept {
+        host_tells_ = true;
         return move_landed(handed_ - std::min(unconfirmed, handed_));
     }
 
     [[nodiscard]] std::uint64_t unacknowledged() const noexcept { return handed_ - over_; }
+    /// Whether the network says what has landed: it has been asked.
+    [[nodiscard]] bool host_tells() const noexcept { return host_tells_; }
     /// Of these may be on the rail.
     [[nodiscard]] std::uint64_t on_the_way() const noexcept { return handed_ - landed_; }
     /// All that was ever handed over, and all that has landed.
@@ -59,6 +62,7 @@ private:
     std::uint64_t landed_ = 0;
     std::uint64_t over_ = 0;
     base::Nanoseconds asked_ = 0;
+    bool host_tells_ = false;
 };
 
 }  // namespace railmux::rails

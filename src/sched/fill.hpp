@@ -31,6 +31,8 @@ public:
         enough_ = true;
         given_ = bytes;
     }
+    /// Whatever is on it, there was a reason to give no more.
+    void nothing() noexcept { enough_ = false; }
     /// As much as it carries in this time is enough.
     [[nodiscard]] base::Nanoseconds span(base::Nanoseconds now) const noexcept {
         return std::max(span_ >> std::clamp<base::Nanoseconds>((now - dry_) / half_life, 0, 62), least);

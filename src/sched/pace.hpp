@@ -50,8 +50,8 @@ struct Others {
 /// How it became known that something has come through.
 struct Seen {
     base::Nanoseconds unseen = 0;  // for so long it may have been known already, had anybody looked
-    /// All that is not told of was still on the rail at this moment: its host was asked, and no peer kept anything back. But
-    /// what has come may have come at any time since somebody asked last.
+    /// What is not told of was still on the rail at this moment: the host at the other end of the link was asked, and no peer
+    /// kept anything back. But what has come may have come at any time since somebody asked last.
     bool exact = false;
     std::uint64_t unposted = 0;  // bytes of the backlog that the rail has not been given yet
 };

@@ -71,7 +71,7 @@ public:
     [[nodiscard]] double own_per_byte_ns(std::size_t rail) const;
 
 private:
-    // As in src/rails/bulk_plan.cpp.
+    // As in src/rails/bulk_plan.cpp, but for its turns: to give something to a rail takes no time here.
     static constexpr std::uint64_t smallest_share = 16 * 1024;
     static constexpr std::uint64_t fragment = 256 * 1024;
     static constexpr base::Nanoseconds horizon = base::millisecond;

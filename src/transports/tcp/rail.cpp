@@ -155,7 +155,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
     const auto phase = std::exchange(link.phase, LinkPhase::free);
     if (phase == LinkPhase::free) return;
     if (link.wants_write && phase == LinkPhase::up) --writers_;
-    if (phase == LinkPhase::up && !link.same_host) {  // these bytes never leave by any interface
+    if (phase == LinkPhase::up && !link.same_host) {  // who knows whether these bytes leave by any interface
         sent_outside_ -= std::min(sent_outside_, unconfirmed(link).value_or(0));
     }
     if (link.partial.left > 0) events_.done(link.id, link.partial.cookie, WorkStatus::link_lost);
