@@ -61,13 +61,14 @@ std::uint64_t BulkPlan::piece_for(Link& link, std::uint64_t largest, base::Nanos
     };
     const auto piece =
         std::clamp(carries(sched::to_ticks(piece_time), cost.per_byte), std::min(smallest_share, most), most);
-    // Where a piece is done as soon as the transport has it: others say so when it has arrived.
+    // Both where its host says what has landed: there a piece is done as soon as the transport has it, and others do not tell a
+    // dry rail from late acknowledgements.
+    const bool known = link.underway.host_tells();
     const auto untaken = carries(2 * (sched::to_ticks(piece_time) + cost.latency), cost.per_byte);
-    if (link.underway.host_tells() &&
-        link.bulk >= std::max<std::uint64_t>(pieces_per_link, untaken / std::max<std::uint64_t>(piece, 1)))
+    if (known && link.bulk >= std::max<std::uint64_t>(pieces_per_link, untaken / std::max<std::uint64_t>(piece, 1)))
         return 0;
     const auto on_the_way = link.underway.on_the_way();  // what has landed is no work for the rail, acknowledged or not
-    link.fill.looked(on_the_way, now);
+    if (known) link.fill.looked(on_the_way, now);
     // Of a rail that others use, too, we fill what is ours: together they would line up work for many times as long.
     const auto per_byte = std::max(cost.per_byte, ledger_.pace(link.rail).own_per_byte());
     const auto carried = carries(sched::to_ticks(link.fill.span(now)) + 4 * cost.latency, per_byte);
