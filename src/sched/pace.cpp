@@ -19,7 +19,7 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours) noexcept 
         // A backlog that was acknowledged at one stroke left the rail idle for a moment only: what it proved still holds.
         if (now - last_ > idle_time) busy_bytes_ = 0;
         last_ = now;
-        waiting_ = 0;
+        stretch_ = {.begin = now};
         train_ = {.begin = now};
     }
     train_.end = now;
@@ -30,15 +30,14 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours) noexcept 
 
 void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others, const Seen& seen) noexcept {
     const bool backlogged = backlog_ >= backlog_bytes || lasts();
-    const bool in_time = seen.unseen <= look_time || seen.unseen * 8 <= now - last_;
-    const bool never_idle = waiting_ >= pending_ + (seen.exact ? left_bytes : 0);
-    if (never_idle && backlogged && in_time) {
-        others_ += others.gone - others_gone_;
-        // What is acknowledged is made up for at once, so that this is what we had there since the last time.
-        in_front_ += share_of(pending_, others.backlog, backlog_ + pending_);
-        add(now - last_, pending_);
+    const bool in_time = seen.unseen <= look_time || seen.unseen * 8 <= now - stretch_.begin;
+    stretch_.through += pending_;
+    if (in_time || stretch_.waiting == 0) {
+        if (stretch_.waiting > 0 && backlogged) end_stretch(now, others, seen);
+        others_gone_ = others.gone;
+        const auto waiting = backlogged && in_time ? backlog_ - std::min(backlog_, seen.unposted) : 0;
+        stretch_ = {.begin = now, .waiting = waiting, .exact = seen.exact};
     }
-    others_gone_ = others.gone;
     const auto sustained = proven_.came_through(std::exchange(pending_count_, 0), pending_, now, in_time);
     // Clearly more than what is thought to be its rate: that was learnt from something else.
     if (sustained > 0 && rail_.per_byte / 5 > sustained / 4) relearn(sustained);
@@ -47,7 +46,26 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
     pending_ = 0;
     last_ = now;
     remember(now);
-    waiting_ = backlogged && in_time ? backlog_ - std::min(backlog_, seen.unposted) : 0;
+}
+
+/// The rail had a backlog at both ends of the stretch. If all that came through was on it at the beginning it was never idle.
+void Pace::end_stretch(base::Nanoseconds now, const Others& others, const Seen& seen) noexcept {
+    const auto time = now - stretch_.begin;
+    const auto bytes = stretch_.through;
+    if (time <= 0) return;
+    const bool never_idle = stretch_.waiting >= bytes + (seen.exact ? left_bytes : 0);
+    if (!never_idle && !(stretch_.exact && seen.exact && shows_more(time, bytes))) return;
+    others_ += others.gone - others_gone_;
+    // What is acknowledged is made up for at once, so that this is what we had there since the last time.
+    in_front_ += share_of(bytes, others.backlog, backlog_ + bytes);
+    add(time, bytes);
+}
+
+/// Even if the rail was idle for a part of that time it has done more than what is thought of it. Hosts tell in lumps what they
+/// have: without the stretches in which much came, those that are left would be the ones in which little did.
+bool Pace::shows_more(base::Nanoseconds time, std::uint64_t bytes) const noexcept {
+    const auto thought = bytes_ > 0 ? to_ticks(time_) / static_cast<Ticks>(bytes_) : rail_.per_byte;
+    return to_ticks(time) / static_cast<Ticks>(bytes) < thought;
 }
 
 void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds now,

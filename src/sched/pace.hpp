@@ -90,6 +90,7 @@ public:
     void lost(std::uint64_t bytes) noexcept {
         assert(backlog_ >= bytes);
         backlog_ -= bytes;
+        stretch_.waiting = 0;
         disturbed();
     }
 
@@ -150,7 +151,18 @@ private:
     // A day a byte: no rate is lower.
     static constexpr Ticks slowest = to_ticks(base::Nanoseconds{86'400} * base::second) / 1024;
 
+    /// From a moment at which it was known what the rail had to do. What comes through at moments of which that is not known
+    /// belongs to it all the same: it is left out only with all of it, or rates would be told by what comes in between.
+    struct Stretch {
+        base::Nanoseconds begin = 0;
+        std::uint64_t waiting = 0;  // the backlog then, if it was one
+        std::uint64_t through = 0;  // came through since, at moments that do not end it
+        bool exact = false;         // the host at the other end had told what was left
+    };
+
     void account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others, const Seen& seen) noexcept;
+    void end_stretch(base::Nanoseconds now, const Others& others, const Seen& seen) noexcept;
+    [[nodiscard]] bool shows_more(base::Nanoseconds time, std::uint64_t bytes) const noexcept;
     void add(base::Nanoseconds time, std::uint64_t bytes) noexcept;
     void relearn(Ticks per_byte) noexcept;
     void remember(base::Nanoseconds now) noexcept;
@@ -169,7 +181,7 @@ private:
     std::uint32_t pending_count_ = 0;
     std::uint64_t busy_bytes_ = 0;  // delivered since the rail was last idle
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
-    std::uint64_t waiting_ = 0;     // the backlog at that time, if it was one
+    Stretch stretch_;
     Train train_;
     Ticks before_trial_ = 0;       // what was known until a trial, while only that speaks against it
     base::Nanoseconds used_ = 0;   // when something large last came through, of the busy clock

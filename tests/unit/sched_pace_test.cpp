@@ -129,6 +129,44 @@ TEST_CASE("a rail that may have been idle between two looks shows no rate by the
 
 namespace {
 
+/// A rail of `per_byte` that always has 64 KiB to do. Its host, looked at each 200 us, tells of little; what else has come is
+/// known each millisecond by an acknowledgement, when nobody has looked at other rails for long, and with the look after that.
+/// Returns the rate learnt.
+sched::Ticks told_in_lumps(base::Nanoseconds per_byte) {
+    constexpr base::Nanoseconds spacing = 200 * base::microsecond;
+    const auto passes = static_cast<std::uint64_t>(spacing / per_byte);
+    sched::Pace pace;
+    base::Nanoseconds now = 0;
+    std::uint64_t untold = 0;
+    pace.sent(64 * kib, now);
+    for (int look = 1; look <= 200; ++look) {
+        now += spacing;
+        untold += passes;
+        const bool all = look % 5 == 0;
+        const auto told = all ? untold : passes / 4;
+        untold -= told;
+        if (all) {
+            pace.delivered(told / 2);
+            pace.settle(now, now, {}, {.unseen = 10 * base::millisecond});
+        }
+        pace.delivered(all ? told - told / 2 : told);
+        pace.settle(now, now, {}, {.exact = true});
+        pace.sent(told, now);
+    }
+    return pace.per_byte();
+}
+
+}  // namespace
+
+TEST_CASE("a host that tells in lumps what it has does not make its rail look slow", "[sched][pace]") {
+    for (const base::Nanoseconds per_byte : {8, 20, 80}) {
+        check_near(static_cast<double>(told_in_lumps(per_byte)) / sched::ticks_per_ns, static_cast<double>(per_byte),
+                   0.05);
+    }
+}
+
+namespace {
+
 /// Trains over a rail, one after the other.
 struct Trains {
     sched::Pace pace;
