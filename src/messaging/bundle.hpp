@@ -20,7 +20,6 @@
 #include "base/bytes.hpp"
 #include "base/in_line.hpp"
 #include "rails/frame.hpp"
-#include "sched/policy.hpp"
 
 namespace railmux::messaging {
 
@@ -28,10 +27,12 @@ inline constexpr std::uint16_t same_tag = 0x8000;
 
 class Bundle {
 public:
-    /// The longest message that goes so: one line. Of longer ones a few fill a frame, and their copies cost more than that.
-    static constexpr std::size_t most_message = 64;
-    /// The frame is a small one to all that comes after: it needs no choice of a link.
-    static constexpr std::uint32_t most_bytes = sched::small_bytes;
+    /// The longest message that goes so: of longer ones a few fill a frame, and their copies cost more than that.
+    static constexpr std::size_t most_message = 256;
+    /// Of the frame, as many as the pool has room for in small ones; and of messages, as the other side, which is idle until
+    /// the first of them come, and we, when it still has the last to take, are to be at work at the same time.
+    static constexpr std::uint32_t most_bytes = 1000;
+    static constexpr std::uint32_t most_messages = 24;
     static constexpr std::size_t length_size = 2, tag_size = 8;
 
     [[nodiscard]] bool open() const noexcept { return frame_ != nullptr; }
@@ -40,9 +41,10 @@ public:
         frame_ = frame;
         end_ = rails::FrameHeader::size;
         payload_ = 0;
+        messages_ = 0;
     }
     [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
-        return end_ + length_size + tag_size + bytes <= most_bytes;
+        return end_ + length_size + tag_size + bytes <= most_bytes && messages_ < most_messages;
     }
     RAILMUX_IN_LINE void add(Tag tag, ConstBuffer data) noexcept {
         assert(open() && has_room(data.size()) && data.size() <= most_message);
@@ -55,7 +57,8 @@ public:
             to += tag_size;
             tag_ = tag;
         }
-        base::copy_short(to, data.data(), data.size());
+        ++messages_;
+        base::copy(to, data.data(), data.size());
         end_ = static_cast<std::uint32_t>(to + data.size() - frame_->data());
         payload_ += static_cast<std::uint32_t>(data.size());
     }
@@ -72,6 +75,7 @@ private:
     rails::Frame* frame_ = nullptr;
     std::uint32_t end_ = 0;  // bytes of it that are used
     std::uint32_t payload_ = 0;
+    std::uint32_t messages_ = 0;
     Tag tag_ = 0;  // of the last message
 };
 

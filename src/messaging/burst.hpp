@@ -11,7 +11,6 @@
 // Lifetime: a value.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -53,7 +52,11 @@ public:
 
     /// Whoever has sent several looks for results at `now`, before they have left.
     void looked(base::Nanoseconds now) noexcept {
-        prompt_ = now - added_ > soon ? 0 : std::min(prompt_ + 1, enough_prompt);
+        if (now - added_ > soon) {
+            prompt_ = 0;
+        } else if (waiting_ >= many && prompt_ < enough_prompt) {
+            ++prompt_;
+        }
     }
     /// Whether that comes right behind the last message, as far as is known: then even rails that gain nothing by it may be
     /// given this one later, as it is not the first that waits. Who computes in between is not to find that nothing was sent.
@@ -67,9 +70,11 @@ private:
     // So many bytes are worth a call by themselves, and the network should not stand idle.
     static constexpr std::size_t enough = 32 * 1024;
 
-    // Right behind: that is no time to compute anything. And so many times in a row show a habit.
+    // Right behind: that is no time to compute anything. And so many times, with none in between that came late, show a habit;
+    // a burst is one of so many messages as gain something by it.
     static constexpr base::Nanoseconds soon = base::microsecond;
     static constexpr std::uint32_t enough_prompt = 4;
+    static constexpr std::uint32_t many = 6;
 
     base::Nanoseconds last_left_ = 0;
     base::Nanoseconds added_ = 0;  // the last message

@@ -61,7 +61,7 @@ public:
     }
     /// So that the next burst shares frames.
     void practise() {
-        for (int i = 0; i < 5; ++i) burst(4);
+        for (int i = 0; i < 5; ++i) burst(8);
     }
 
 private:
@@ -76,7 +76,7 @@ void exchange(SimPair& pair) {
     stream.practise();
     for (int round = 0; round < 3; ++round) {
         for (std::size_t i = 0; i < 40; ++i) {
-            const std::array<std::size_t, 6> sizes{8, 0, 64, 65, 8, i % 20 == 5 ? std::size_t{40'000} : 300};
+            const std::array<std::size_t, 6> sizes{8, 0, 256, 257, 8, i % 20 == 5 ? std::size_t{40'000} : 200};
             stream.send(sizes[i % sizes.size()], 1 + i / 4 % 2);
         }
         stream.look();
@@ -96,7 +96,8 @@ TEST_CASE("bundles: bursts that are looked for at once share frames", "[engine]"
     CHECK(stream.burst(20) == 3);  // the first two, which others may wait for, and the rest
     CHECK(stream.burst(2) == 2);
     CHECK(stream.burst(1) == 1);
-    CHECK(stream.burst(1 + 1 + 23) == 3 + 1);  // of the same tag 21 fit in one
+    CHECK(stream.burst(1 + 1 + 24) == 3);
+    CHECK(stream.burst(1 + 1 + 25) == 4);
     SECTION("until one is looked for late") {
         CHECK(stream.burst(20, 5 * base::microsecond) == 3);
         for (int i = 0; i < 4; ++i) CHECK(stream.burst(20) == 20);
