@@ -33,8 +33,8 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     return batch.count;
 }
 
-/// What most slots are, of a link with nothing else to see to: whole frames. False: there is something else. A small one that is
-/// alone is likely to be answered by one, in less time than the slot for that takes to come over.
+/// What most slots are, of a link with nothing else to see to: whole frames. False: there is something else. A small one that
+/// is alone is likely to be answered by one, in less time than the slot for that takes to come over.
 RAILMUX_IN_LINE bool Rail::take_frames(Link& link, Batch& batch) noexcept {
     bool small = false;
     for (auto turns = slots_per_turn; turns > 0 && !batch.full(); --turns) {
