@@ -1,7 +1,8 @@
 // What a small message costs each side, in instructions: two contexts of one process take turns, so that nobody ever waits and
 // the count is the same every time. To be run by the script `instructions`, which counts the calls below with callgrind, or
-// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES [SLOWED]]]. Where something slows the program, time goes
-// by as much slower with SLOWED: what is done once in so many microseconds is done once in as many messages as at full speed.
+// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES [WINDOW [SLOWED]]]]. With a WINDOW, so many are begun at
+// once, and then waited for. Where something slows the program, time goes by as much slower with SLOWED: what is done once in
+// so many microseconds is done once in as many messages as at full speed.
 #include <railmux/context.hpp>
 
 #include <chrono>
@@ -59,6 +60,26 @@ RAILMUX_COUNTED void counted(Side& a, Side& b, int messages) {
     }
 }
 
+/// So many at once from one to the other.
+void burst(Side& from, Side& to, int messages, std::vector<railmux::Request>& sends,
+           std::vector<railmux::Request>& receives) {
+    for (int i = 0; i < messages; ++i) receives.push_back(receive_begin(to));
+    for (int i = 0; i < messages; ++i) sends.push_back(send_begin(from));
+    for (auto& send : sends) send_end(from, send);
+    for (auto& receive : receives) receive_end(to, receive);
+    sends.clear();
+    receives.clear();
+}
+
+RAILMUX_COUNTED void counted_bursts(Side& a, Side& b, int messages, int window) {
+    std::vector<railmux::Request> sends;
+    std::vector<railmux::Request> receives;
+    for (int i = 0; i < messages; i += 2 * window) {
+        burst(a, b, window, sends, receives);
+        burst(b, a, window, sends, receives);
+    }
+}
+
 /// Until there are links, and what is measured of them is known.
 void settle(Side& a, Side& b) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
@@ -77,7 +98,7 @@ void settle(Side& a, Side& b) {
 
 int main(int count, char** arguments) {
     if (count < 2) {
-        std::fprintf(stderr, "usage: message_path RAIL [MESSAGES [BYTES [SLOWED]]]\n");
+        std::fprintf(stderr, "usage: message_path RAIL [MESSAGES [BYTES [WINDOW [SLOWED]]]]\n");
         return 2;
     }
     const int messages = count > 2 ? std::atoi(arguments[2]) : 100'000;
@@ -90,9 +111,10 @@ int main(int count, char** arguments) {
     a.other = a.context.add_peer(b.context.address());
     b.other = b.context.add_peer(a.context.address());
     settle(a, b);
-    if (count > 4) slow_time(std::atof(arguments[4]));
+    const int window = count > 4 ? std::atoi(arguments[4]) : 1;
+    if (count > 5) slow_time(std::atof(arguments[5]));
     const auto begin = std::chrono::steady_clock::now();
-    counted(a, b, messages);
+    window > 1 ? counted_bursts(a, b, messages, window) : counted(a, b, messages);
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
     std::printf("%.1f ns a message, sending and receiving\n", took.count() / messages);
     std::thread end([&b] { b.context.leave(); });  // each waits for the other's goodbye

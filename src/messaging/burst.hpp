@@ -25,6 +25,8 @@ public:
     /// its peer is known to have got everything before it.
     template <typename Answered>
     [[nodiscard]] RAILMUX_IN_LINE bool add(std::size_t bytes, base::Nanoseconds now, Answered answered) noexcept {
+        if (waiting_ > 0 && now - added_ > soon) prompt_ = 0;
+        added_ = now;
         const auto since = now - last_left_;
         if (waiting_ == 0 && since >= gap) {
             several_ = length_ > 1;
@@ -46,6 +48,19 @@ public:
     }
     /// Messages wait for the next look.
     [[nodiscard]] bool waiting() const noexcept { return waiting_ > 0; }
+    [[nodiscard]] bool several() const noexcept { return waiting_ > 1; }
+
+    /// Whoever has sent several looks for results at `now`, before they have left.
+    void looked(base::Nanoseconds now) noexcept {
+        if (now - added_ > soon) {
+            prompt_ = 0;
+        } else if (waiting_ >= many && prompt_ < enough_prompt) {
+            ++prompt_;
+        }
+    }
+    /// Whether that comes right behind the last message, as far as is known: then even rails that gain nothing by it may be
+    /// given this one later, as it is not the first that waits. Who computes in between is not to find that nothing was sent.
+    [[nodiscard]] bool prompt() const noexcept { return prompt_ == enough_prompt && waiting_ > 1; }
 
 private:
     // Soon: a few times what a call that sends costs.
@@ -55,11 +70,19 @@ private:
     // So many bytes are worth a call by themselves, and the network should not stand idle.
     static constexpr std::size_t enough = 32 * 1024;
 
+    // Right behind: that is no time to compute anything. And so many times, with none in between that came late, show a habit;
+    // a burst is one of so many messages as gain something by it.
+    static constexpr base::Nanoseconds soon = base::microsecond;
+    static constexpr std::uint32_t enough_prompt = 4;
+    static constexpr std::uint32_t many = 6;
+
     base::Nanoseconds last_left_ = 0;
-    std::size_t bytes_ = 0;      // of those that wait
-    std::uint32_t waiting_ = 0;  // messages
-    std::uint32_t length_ = 0;   // of the burst so far, in messages
-    bool several_ = false;       // the burst before it had more than one
+    base::Nanoseconds added_ = 0;  // the last message
+    std::uint32_t prompt_ = 0;     // bursts in a row that were looked for at once
+    std::size_t bytes_ = 0;        // of those that wait
+    std::uint32_t waiting_ = 0;    // messages
+    std::uint32_t length_ = 0;     // of the burst so far, in messages
+    bool several_ = false;         // the burst before it had more than one
 };
 
 }  // namespace railmux::messaging

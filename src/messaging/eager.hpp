@@ -11,15 +11,32 @@
 namespace railmux::messaging {
 
 RAILMUX_IN_LINE bool Sender::send_now(std::uint32_t peer, Tag tag, ConstBuffer data, base::Nanoseconds now,
-                                      bool unaccompanied, std::uint64_t& sent) {
+                                      Leaving leaving, std::uint64_t& sent) {
     auto& flow = flow_to(peer);
     auto* const talk = rails_.sendable(peer);
     if (talk == nullptr || !flow.waiting.empty()) [[unlikely]]
         return false;
     if (data.size() > talk->eager_max) [[unlikely]]
         return false;
-    return try_eager({peer, tag, data.size(), unaccompanied}, flow, *talk, now, sent,
+    if (leaving == Leaving::bundled && data.size() <= Bundle::most_message)
+        return try_bundle(peer, tag, data, flow, now, *talk);
+    if (flow.bundle.open()) [[unlikely]]
+        close_bundle(peer, flow, now);
+    return try_eager({peer, tag, data.size(), leaving == Leaving::at_once}, flow, *talk, now, sent,
                      [&](std::byte* to) { base::copy(to, data.data(), data.size()); });
+}
+
+/// Of a message that is so short. False: there is no credit left.
+RAILMUX_IN_LINE bool Sender::try_bundle(std::uint32_t peer, Tag tag, ConstBuffer data, Flow& flow,
+                                        base::Nanoseconds now, const rails::Conversation& talk) {
+    const auto cost = credit_of(data.size());
+    if (flow.charged - talk.consumed_there + cost > options_.eager_window) [[unlikely]]
+        return false;
+    if (!flow.bundle.open() || !flow.bundle.has_room(data.size())) [[unlikely]]
+        begin_bundle(peer, flow, now);
+    flow.charged += cost;
+    flow.bundle.add(tag, data);
+    return true;
 }
 
 /// Of a message that is not too large for that. False: there is no credit left.

@@ -156,7 +156,7 @@ Request Engine::isend(Peer to, Tag tag, ConstBuffer data) {
     now_ = now();
     const bool last = ends_burst(peer, data.size());
     std::uint64_t rails = 0;
-    if (!sender_.send_now(peer, tag, data, now_, last, rails)) [[unlikely]]
+    if (!sender_.send_now(peer, tag, data, now_, leaving(last), rails)) [[unlikely]]
         return begin_send(peer, tag, {&data, 1}, last, nullptr);
     Operation& operation = operations_.begin_over();
     operation.status = sent_status(peer, tag, data.size(), rails);
@@ -194,7 +194,7 @@ void Engine::send(Peer to, Tag tag, ConstBuffer data) {
     const auto peer = partner(to);
     now_ = now();
     std::uint64_t rails = 0;
-    if (!sender_.send_now(peer, tag, data, now_, true, rails)) [[unlikely]]
+    if (!sender_.send_now(peer, tag, data, now_, leaving(true), rails)) [[unlikely]]
         return send_and_wait(to, tag, data);
     unlooked_bytes_ += data.size() + message_per_look;
     flush_burst();
@@ -224,7 +224,16 @@ ErrorCode Engine::gone_for_good(std::uint32_t peer) {
     return known.ended && !rails_.connected(peer) ? ErrorCode::peer_lost : ErrorCode::ok;
 }
 
-void Engine::flush_burst() { burst_left(rails_.flush(now_)); }
+void Engine::flush_burst() {
+    sender_.close_bundles(now_);
+    burst_left(rails_.flush(now_));
+}
+
+void Engine::close_burst() noexcept {
+    now_ = now();
+    burst_.looked(now_);
+    sender_.close_bundles(now_);
+}
 
 Request Engine::irecv(Peer from, TagMatch match, MutableBuffer buffer) {
     const Lock lock(*this);
@@ -313,6 +322,7 @@ void Engine::refuse_request() {
 bool Engine::on_frame(std::uint32_t peer, const rails::FrameHeader& header, std::span<const std::byte> body) {
     switch (header.type) {
         case rails::FrameType::eager: return receiver_.on_eager(peer, body, now_);
+        case rails::FrameType::bundle: return receiver_.on_bundle(peer, body, now_);
         case rails::FrameType::rts: return receiver_.on_rts(peer, body, now_);
         case rails::FrameType::inlined: return receiver_.on_inlined(peer, body);
         case rails::FrameType::cts: return bulk_out_.on_cts(peer, body, now_);

@@ -245,8 +245,17 @@ private:
     void burst_left(bool took_calls) noexcept { burst_.left(took_calls ? now() : now_); }
     /// Whoever asks for results has no more to add to the burst.
     RAILMUX_IN_LINE void end_burst() noexcept {
+        if (burst_.several()) [[unlikely]]
+            close_burst();
         if (burst_.waiting()) [[unlikely]]
             burst_left(rails_.post_lined_up(now_));
+    }
+    void close_burst() noexcept;
+    /// What a message may wait for that is to be sent now, or not (`last`). Where others look, too, or somebody sleeps, he
+    /// would have to be woken for what waits.
+    [[nodiscard]] RAILMUX_IN_LINE Sender::Leaving leaving(bool last) const noexcept {
+        if (last) return Sender::Leaving::at_once;
+        return burst_.prompt() && progress_.alone() ? Sender::Leaving::bundled : Sender::Leaving::with_others;
     }
     bool pass(base::Nanoseconds now);
     bool poll_membership(base::Nanoseconds now);

@@ -99,6 +99,7 @@ Request Engine::start(Access& access, const Operation& operation) {
     const auto bytes = access.kind == AccessKind::put ? operation.bytes : 0;
     now_ = now();
     const bool last = ends_burst(operation.peer, bytes);
+    sender_.close_bundles(now_);
     origin_.start(access, now_);
     unlooked_bytes_ += bytes;
     if (last) flush_burst();

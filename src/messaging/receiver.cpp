@@ -1,3 +1,4 @@
+#include "messaging/bundle.hpp"
 #include "messaging/way_in.hpp"
 
 #include <algorithm>
@@ -101,6 +102,21 @@ rails::Frame* Receiver::keep(std::span<const std::byte> payload) {
     rails::Frame* copy = rails_.pool().take(payload.size());
     std::memcpy(copy->data(), payload.data(), payload.size());
     return copy;
+}
+
+/// Its credit is given at one blow.
+bool Receiver::on_bundle(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
+    std::uint32_t taken = 0;
+    const auto each = [&](Tag tag, std::span<const std::byte> payload) RAILMUX_LAMBDA_IN_LINE {
+        Posted* const posted = matcher_.match(peer, tag);
+        if (posted == nullptr) [[unlikely]]
+            return keep_eager(peer, {tag, payload}, now);
+        deliver(*posted->operation, {.peer = Peer::from_index(peer), .tag = tag, .message = payload.size()}, payload);
+        taken += credit_of(payload.size());
+    };
+    const bool good = read_bundle(body, each);
+    if (taken > 0) rails_.consumed(peer, taken, now);
+    return good;
 }
 
 bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {

@@ -54,6 +54,7 @@ public:
 
     // Frames; false when one breaks the protocol.
     [[nodiscard]] inline bool on_eager(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool on_bundle(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool on_inlined(std::uint32_t peer, std::span<const std::byte> body);
 

@@ -21,7 +21,8 @@ Sender::Flow& Sender::new_flow(std::uint32_t peer) {
 }
 
 bool Sender::busy(std::uint32_t peer) const noexcept {
-    return peer < flows_.size() && flows_[peer] != nullptr && !flows_[peer]->waiting.empty();
+    if (peer >= flows_.size() || flows_[peer] == nullptr) return false;
+    return !flows_[peer]->waiting.empty() || flows_[peer]->bundle.open();
 }
 
 void Sender::start(Operation& operation, base::Nanoseconds now, bool unaccompanied) {
@@ -50,6 +51,7 @@ void Sender::resume(std::uint32_t peer, base::Nanoseconds now) {
 
 bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& talk, base::Nanoseconds now,
                       bool unaccompanied) {
+    if (flow.bundle.open()) close_bundle(operation.peer, flow, now);
     const Eager message{operation.peer, operation.tag, operation.bytes, unaccompanied};
     std::uint64_t sent = 0;
     if (goes_eagerly(operation, talk) &&
@@ -71,6 +73,34 @@ bool Sender::goes_eagerly(const Operation& operation, const rails::Conversation&
     const auto covered = [&](const auto& piece) { return lasting_.covers(piece); };
     return operation.bytes <= options_.eager_max && talk.eager_if_unregistered &&
            !std::ranges::all_of(operation.buffer(), covered);
+}
+
+// --- Bundles ---------------------------------------------------------------------------------------------------------
+
+void Sender::begin_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now) {
+    if (flow.bundle.open()) close_bundle(peer, flow, now);
+    if (!std::exchange(flow.bundled, true)) bundled_.push_back(peer);
+    flow.bundle.begin(rails_.pool().take(Bundle::most_bytes));
+}
+
+/// The link may have gone since: then it waits for another one.
+void Sender::close_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now) {
+    Frame* const frame = flow.bundle.close();
+    if (auto* const talk = rails_.sendable(peer); talk != nullptr) {
+        rails_.send(peer, *talk, frame, now);
+    } else {
+        rails_.send(peer, frame, now);
+    }
+}
+
+void Sender::close_all(base::Nanoseconds now) {
+    for (const auto peer : bundled_) {
+        auto* const flow = flows_[peer].get();
+        if (flow == nullptr) continue;  // it has gone
+        flow->bundled = false;
+        if (flow->bundle.open()) close_bundle(peer, *flow, now);
+    }
+    bundled_.clear();
 }
 
 // --- Rendezvous ------------------------------------------------------------------------------------------------------
@@ -151,6 +181,7 @@ void Sender::bulk_sent(std::uint64_t index, ErrorCode code, std::uint64_t rails)
 void Sender::peer_gone(std::uint32_t peer, ErrorCode code) {
     if (peer >= flows_.size() || flows_[peer] == nullptr) return;
     const auto flow = std::move(flows_[peer]);
+    if (flow->bundle.open()) rails_.pool().give(flow->bundle.close());
     while (!flow->waiting.empty()) {
         Operation& operation = flow->waiting.pop();
         operations_.finish(operation, {.code = code, .peer = Peer::from_index(peer), .tag = operation.tag});

@@ -16,6 +16,7 @@
 
 #include "base/in_line.hpp"
 #include "messaging/bulk_out.hpp"
+#include "messaging/bundle.hpp"
 #include "messaging/lasting_regions.hpp"
 #include "messaging/operation.hpp"
 #include "messaging/wire.hpp"
@@ -36,10 +37,21 @@ public:
     Sender(Options options, Operations& operations, rails::RailManager& rails, BulkOut& bulk,
            const LastingRegions& lasting);
 
+    /// What a message may wait for.
+    enum class Leaving : std::uint8_t {
+        at_once,      // nothing: the rails are flushed next
+        with_others,  // the next flush, if its rail sends several for less
+        bundled,      // the same, or close_bundles: it may share a frame
+    };
     /// Sends a message now, if it goes eagerly and nothing is in its way (eager.hpp): then it is over, and `sent` says over
-    /// which rails, as bits. `unaccompanied`: the rails are flushed next.
+    /// which rails, as bits.
     [[nodiscard]] inline bool send_now(std::uint32_t peer, Tag tag, ConstBuffer data, base::Nanoseconds now,
-                                       bool unaccompanied, std::uint64_t& sent);
+                                       Leaving leaving, std::uint64_t& sent);
+    /// Hands over what waits in bundles.
+    void close_bundles(base::Nanoseconds now) {
+        if (!bundled_.empty()) close_all(now);
+    }
+    [[nodiscard]] bool any_bundle() const noexcept { return !bundled_.empty(); }
     /// Sends now or as soon as it can; the operation's peer and tag are set.
     void start(Operation& operation, base::Nanoseconds now, bool unaccompanied);
     /// Tries again what waits for this peer.
@@ -53,6 +65,8 @@ private:
     struct Flow {  // towards one peer
         OperationQueue waiting;
         std::uint32_t charged = 0;  // credit units, ever
+        Bundle bundle;              // goes before anything else does
+        bool bundled = false;       // listed
     };
 
     [[nodiscard]] Flow& flow_to(std::uint32_t peer) {
@@ -73,6 +87,11 @@ private:
     template <typename Fill>
     [[nodiscard]] RAILMUX_IN_LINE bool try_eager(const Eager& message, Flow& flow, rails::Conversation& talk,
                                                  base::Nanoseconds now, std::uint64_t& sent, Fill fill);
+    [[nodiscard]] inline bool try_bundle(std::uint32_t peer, Tag tag, ConstBuffer data, Flow& flow,
+                                         base::Nanoseconds now, const rails::Conversation& talk);
+    [[gnu::noinline]] void begin_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now);
+    [[gnu::noinline]] void close_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now);
+    [[gnu::noinline]] void close_all(base::Nanoseconds now);
     [[nodiscard]] std::uint32_t inlined_of(const Operation& operation, std::uint32_t credit, base::Nanoseconds now);
     void send_rts(Operation& operation, std::uint32_t inlined, base::Nanoseconds now);
     [[nodiscard]] rails::Frame* inlined_frame(const Operation& operation, std::uint32_t bytes);
@@ -85,6 +104,7 @@ private:
     BulkOut& bulk_;
     const LastingRegions& lasting_;
     std::vector<std::unique_ptr<Flow>> flows_;  // by peer
+    std::vector<std::uint32_t> bundled_;        // peers for whom there may be a bundle
 };
 
 }  // namespace railmux::messaging

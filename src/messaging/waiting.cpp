@@ -19,13 +19,15 @@ base::Nanoseconds after(base::Nanoseconds now, std::chrono::nanoseconds timeout)
 
 }  // namespace
 
-/// Takes eager frames without a call.
+/// Takes eager frames without a call, and bundles.
 struct Engine::Above {
     Engine& engine;
     [[nodiscard]] RAILMUX_IN_LINE bool on_frame(std::uint32_t peer, const rails::FrameHeader& header,
                                                 std::span<const std::byte> body) const {
         if (header.type == rails::FrameType::eager) [[likely]]
             return engine.receiver_.on_eager(peer, body, engine.now_);
+        if (header.type == rails::FrameType::bundle) [[likely]]
+            return engine.receiver_.on_bundle(peer, body, engine.now_);
         return engine.on_frame(peer, header, body);
     }
 };
@@ -34,6 +36,7 @@ bool Engine::pass(base::Nanoseconds now) {
     now_ = now;
     unlooked_bytes_ = 0;
     progress_.looked();
+    if (burst_.several()) burst_.looked(now);
     if (burst_.waiting()) flush_burst();  // the rest of a burst leaves before anything is looked for
     Above above{*this};
     bool any = rails_.poll(above, now);
@@ -103,7 +106,7 @@ base::Nanoseconds Engine::unseen_time() const noexcept {
 }
 
 bool Engine::wants_look(base::Nanoseconds before) noexcept {
-    return operations_.any_finished() || any_news() || rails_.wants_look(before);
+    return operations_.any_finished() || any_news() || sender_.any_bundle() || rails_.wants_look(before);
 }
 
 /// Callbacks run one at a time: one that waited might wait for itself, or for one that comes after it.

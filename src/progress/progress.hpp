@@ -108,6 +108,9 @@ public:
     [[nodiscard]] int descriptor();
     [[nodiscard]] bool arm();
 
+    /// Nobody else calls in, and nobody sleeps.
+    [[nodiscard]] bool alone() const noexcept { return flags_.load(std::memory_order_relaxed) == 0; }
+
     [[nodiscard]] ProgressMode mode() const noexcept { return mode_.load(std::memory_order_relaxed); }
     /// Starts and stops the helper as needed. Not from within `outside` of the helper.
     void set_mode(ProgressMode mode);

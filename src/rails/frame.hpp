@@ -44,6 +44,7 @@ enum class FrameType : std::uint8_t {
     fin = 19,           // closes one put of bulk
     fin_ack = 20,       // closes what was got of a message: its source is no longer read
     inlined = 21,       // the first bytes of the message that the rts before it announced
+    bundle = 22,        // several small messages with their payloads (messaging/bundle.hpp)
     // One-sided operations (messaging/one_sided_wire.hpp): what is asked, and the answers.
     put = 32,
     get = 33,
@@ -61,7 +62,7 @@ enum class FrameType : std::uint8_t {
         return (below(last) << 1) - below(first);
     };
     constexpr std::uint64_t all = some(FrameType::proof, FrameType::probe_memory) |
-                                  some(FrameType::eager, FrameType::inlined) | some(FrameType::put, FrameType::results);
+                                  some(FrameType::eager, FrameType::bundle) | some(FrameType::put, FrameType::results);
     const auto number = static_cast<unsigned>(type);
     return number < 64 && (all >> number & 1) != 0;
 }

@@ -145,7 +145,8 @@ RAILMUX_IN_LINE bool RailManager::take_next(Above& above, Link& link, std::span<
         return false;
     auto& talk = *link.lane;
     const auto header = read_header(bytes.data());
-    if (header.type != FrameType::eager || !talk.session.is_next(header)) [[unlikely]]
+    const bool plain = header.type == FrameType::eager || header.type == FrameType::bundle;
+    if (!plain || !talk.session.is_next(header)) [[unlikely]]
         return false;
     talk.session.took_next();
     ++talk.owed.frames;

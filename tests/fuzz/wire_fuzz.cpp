@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bootstrap/channel.hpp"
+#include "messaging/bundle.hpp"
 #include "messaging/one_sided_wire.hpp"
 #include "messaging/wire.hpp"
 #include "rails/handshake.hpp"
@@ -68,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::span<const std::byte> bytes(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
     std::vector<rails::BulkTarget::Key> keys;
     const auto key = rails::make_job_key("job", "key");
-    switch (data[0] % 19) {
+    switch (data[0] % 20) {
         case 0: drive_session(bytes); break;
         case 1: check(rails::judge_hello(key, bytes, 1) != rails::Verdict::accepted); break;
         case 2: (void)rails::parse_reply(bytes); break;
@@ -126,6 +127,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             auto rest = bytes;
             while (messaging::take_result(rest))
                 check(rest.size() % messaging::Result::size == bytes.size() % messaging::Result::size);
+            break;
+        }
+        case 19: {
+            std::size_t payload = 0;
+            const auto each = [&](Tag, std::span<const std::byte> part) { payload += part.size(); };
+            if (messaging::read_bundle(bytes, each)) check(payload < bytes.size());
             break;
         }
         default: break;

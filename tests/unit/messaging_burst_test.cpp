@@ -104,3 +104,47 @@ TEST_CASE("many bytes do not wait", "[messaging][burst]") {
     burst.left(now);
     CHECK_FALSE(burst.waiting());
 }
+
+TEST_CASE("who looks right behind each burst, some times in a row, has a habit", "[messaging][burst]") {
+    Burst burst;
+    base::Nanoseconds now = 100 * us;
+    int messages = 8;
+    const auto send = [&](base::Nanoseconds apart, base::Nanoseconds look) {
+        int prompt = 0;
+        for (int i = 0; i < messages; ++i, now += apart) {
+            if (burst.add(8, now, unanswered)) burst.left(now);
+            prompt += burst.prompt() ? 1 : 0;
+        }
+        now += look - apart;
+        CHECK(burst.several());
+        burst.looked(now);
+        burst.left(now);
+        CHECK_FALSE(burst.several());
+        now += 100 * us;
+        return prompt;
+    };
+    for (int i = 0; i < 4; ++i) CHECK(send(100, 200) == 0);
+    // The first leaves at once, the second is the first that waits.
+    CHECK(send(100, 200) == messages - 2);
+    CHECK(send(100, 200) == messages - 2);
+    SECTION("of long bursts: short ones gain nothing, and change nothing") {
+        messages = 4;
+        for (int i = 0; i < 4; ++i) CHECK(send(100, 200) == 2);
+        messages = 8;
+        CHECK(send(100, 200) == 6);
+        messages = 4;
+        CHECK(send(100, 20 * us) == 2);
+        for (int i = 0; i < 10; ++i) CHECK(send(100, 200) == 0);
+        messages = 8;
+        for (int i = 0; i < 4; ++i) CHECK(send(100, 200) == 0);
+    }
+    SECTION("until a look comes late") {
+        CHECK(send(100, 20 * us) == messages - 2);
+        for (int i = 0; i < 4; ++i) CHECK(send(100, 200) == 0);
+    }
+    SECTION("or a message does, though the look is the first of a new row") {
+        CHECK(send(2 * us, 200) == 0);
+        for (int i = 0; i < 3; ++i) CHECK(send(100, 200) == 0);
+    }
+    CHECK(send(100, 200) == messages - 2);
+}

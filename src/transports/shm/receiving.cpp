@@ -33,12 +33,17 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     return batch.count;
 }
 
-/// What most slots are, of a link with nothing else to see to: whole frames. False: there is something else.
+/// What most slots are, of a link with nothing else to see to: whole frames. False: there is something else. A small one that
+/// is alone is likely to be answered by one, in less time than the slot for that takes to come over.
 RAILMUX_IN_LINE bool Rail::take_frames(Link& link, Batch& batch) noexcept {
+    bool small = false;
     for (auto turns = slots_per_turn; turns > 0 && !batch.full(); --turns) {
         const auto head = link.reader.head();
-        if (!link.reader.ready(head)) return true;
-        const bool small = take_frame(link, head, batch);
+        if (!link.reader.ready(head)) {
+            if (small && batch.count == 1) link.writer.prepare_slot();
+            return true;
+        }
+        small = take_frame(link, head, batch);
         if (!small && !take_whole(link, head, batch)) [[unlikely]]
             return false;
         if (link.reader.pop(small ? 0 : head.size)) [[unlikely]] {

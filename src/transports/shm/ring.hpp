@@ -114,6 +114,10 @@ public:
         if (fits(bytes)) prefetch_to_write(way_->data.data() + place_.of(bytes) * cache_line, lines_of(bytes));
     }
 
+    /// The same with the next slot. Its reader looks at it all the time, and fetches it back with its next look: so it must be
+    /// written soon.
+    void prepare_slot() const noexcept { prefetch_to_write(way_->slot[written_ % slots].body.data(), 1); }
+
     /// Reads how far the reader is. False when it says what cannot be; see broken().
     bool look() noexcept {
         const auto word = reader_->taken.load(std::memory_order_seq_cst);

@@ -88,6 +88,7 @@ bool Rail::send_piece(LinkId id, std::span<std::byte> frame) noexcept {
     if (to == nullptr) [[unlikely]]
         return send_as_work(id, frame);
     [[maybe_unused]] const auto scope = guard_.enter();
+    link->writer.prepare_slot();  // it comes over meanwhile
     std::memcpy(to, frame.data(), frame.size());
     link->writer.publish(Kind::piece, bytes, flag_last, bytes);
     link->refused = false;
