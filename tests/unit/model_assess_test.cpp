@@ -99,3 +99,18 @@ TEST_CASE("sizes between two ranges do not bend the line of the one that they ar
         if (bytes < 15'500) CHECK(std::abs(line.at(bytes) - value) < 600);
     }
 }
+
+TEST_CASE("a size that something went wrong with hides no change of protocol", "[model]") {
+    const auto wild = GENERATE(0, 1, 2);
+    std::vector<model::Point> points;
+    for (int i = 0; i < 40; ++i) {
+        const double bytes = 1 + 2048.0 * i;
+        const double value = i <= 20 ? 3000 + 0.1 * bytes : 9000 + 0.2 * bytes;
+        points.push_back({bytes, value, 0.01 * value});
+    }
+    for (int i = 0; i < wild; ++i) {  // a timer of the kernel, say
+        points[22 + i].value = 600'000;
+        points[22 + i].sigma = 6000;
+    }
+    CHECK(model::find_changes(points) == std::vector<std::size_t>{20});
+}
