@@ -63,12 +63,15 @@ struct ProbeSpent {
 struct ProbePoint {
     std::uint32_t n = 1;
     std::uint64_t bytes = 1;
-    Nanos delay{0};            ///< between two messages, as it really was on average
-    Nanos prtt{0};             ///< without the time the mirror held the reply back
-    Nanos held{0};             ///< that time
-    Nanos send_cpu{0};         ///< inside the sends, together
-    bool late = false;         ///< the reply was deliberately looked at late, to time its receive
-    bool interrupted = false;  ///< a side was away; not used
+    Nanos delay{0};               ///< between two messages, as it really was on average
+    Nanos prtt{0};                ///< without the time the mirror held the reply back
+    Nanos held{0};                ///< that time
+    Nanos send_cpu{0};            ///< inside the sends, together
+    Nanos receive_cpu{0};         ///< inside the receive of the reply
+    Nanos mirror_receive_cpu{0};  ///< inside the receive of one message
+    Nanos unseen{0};              ///< how late somebody may have looked, altogether
+    bool late = false;            ///< the reply was deliberately looked at late, to time its receive
+    bool interrupted = false;     ///< a side was away; not used
 };
 
 /// A full measurement of one link.

@@ -91,6 +91,7 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"tcp.ports", ports, "", "0", "listening ports, e.g. 5000-5100 for a firewall; 0: any free one"},
     {"tcp.send_buffer", bytes, "B", "0", "kernel send buffer of a link; 0: the kernel's choice", "", 0, gib},
     {"tcp.receive_buffer", bytes, "B", "0", "kernel receive buffer of a link; 0: the kernel's choice", "", 0, gib},
+    {"tcp.congestion", text, "", "", "congestion control of the kernel, e.g. cubic; empty: the kernel's choice"},
     {"tcp.nodelay", flag, "", "on", "send small frames at once (TCP_NODELAY)"},
     {"tcp.encryption", flag, "", "off", "encrypt what tcp links carry (TLS 1.3 by the job's key); on both sides alike"},
     {"tcp.busy_poll", duration, "us", "0", "kernel busy polling of a socket (SO_BUSY_POLL); 0: off", "", 0, second},

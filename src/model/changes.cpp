@@ -79,9 +79,29 @@ std::optional<std::size_t> first_range(std::span<const Point> points, const Chan
     return within ? within : split.length;
 }
 
+/// Times grow with size: a point that is more than twice as high as all about it but one, also as those behind it, is one that
+/// something went wrong with. It counts for as little as it is off: what it differs by from any two lines would else be taken
+/// for noise, in which changes drown. Three in a row may be a range.
+std::vector<Point> without_wild(std::span<const Point> points) {
+    constexpr std::size_t about = 2;  // on each side
+    std::vector<Point> tame(points.begin(), points.end());
+    for (std::size_t i = 0; i + about < points.size(); ++i) {
+        std::vector<double> near;
+        for (auto j = i - std::min(i, about); j <= i + about; ++j) {
+            if (j != i) near.push_back(points[j].value);
+        }
+        std::ranges::sort(near);
+        const double off = points[i].value - near[near.size() - 2];
+        if (off > std::max(near[near.size() - 2], 6 * points[i].sigma)) tame[i].sigma = off;
+    }
+    return tame;
+}
+
 }  // namespace
 
-std::vector<std::size_t> find_changes(std::span<const Point> points, const ChangeOptions& options) {
+std::vector<std::size_t> find_changes(std::span<const Point> measured, const ChangeOptions& options) {
+    const auto tame = without_wild(measured);
+    const std::span points(tame);
     std::vector<std::size_t> changes;
     std::size_t from = 0;
     while (points.size() - from >= shortest + options.look_ahead) {

@@ -114,21 +114,27 @@ Measured measured(std::uint64_t bytes, const Raw& raw) {
     return size;
 }
 
-/// One size with little scatter by chance must not count for more than all others: samples scatter at least as they
-/// typically do.
+/// One size with little scatter by chance must not count for more than those about it: samples scatter at least as they
+/// typically do there. What is typical of all sizes says little of any: times of a thousand as long scatter by more.
 void level_errors(std::vector<Measured>& sizes) {
+    constexpr std::ptrdiff_t about = 4;  // sizes on each side
     const auto root = [](const Summary& summary) { return std::sqrt(static_cast<double>(summary.kept)); };
     for (auto part : {&Measured::single, &Measured::gap, &Measured::send, &Measured::receive}) {
         std::vector<double> scatter;
-        for (const auto& size : sizes) {
-            if ((size.*part).kept > 0) scatter.push_back((size.*part).error * root(size.*part));
-        }
-        if (scatter.empty()) continue;
-        std::ranges::sort(scatter);
-        const auto typical = quantile(scatter, 0.5);
+        std::vector<Summary*> there;
         for (auto& size : sizes) {
             auto& summary = size.*part;
-            if (summary.kept > 0) summary.error = std::max(summary.error, typical / root(summary));
+            if (summary.kept == 0) continue;
+            there.push_back(&summary);
+            scatter.push_back(summary.error * root(summary));
+        }
+        const auto end = std::ssize(scatter);
+        for (std::ptrdiff_t i = 0; i < end; ++i) {
+            std::vector<double> near(scatter.begin() + std::max<std::ptrdiff_t>(0, i - about),
+                                     scatter.begin() + std::min(end, i + about + 1));
+            std::ranges::sort(near);
+            auto& summary = *there[static_cast<std::size_t>(i)];
+            summary.error = std::max(summary.error, quantile(near, 0.5) / root(summary));
         }
     }
 }

@@ -21,6 +21,22 @@ double typical_deviation(std::span<const double> values, double from) {
     return mad_to_sigma * median_of(deviations);
 }
 
+/// The line through the median of all slopes between two points: up to a quarter of them may lie anywhere.
+Line fit_line_resistant(std::span<const Point> points) {
+    std::vector<double> slopes, rests;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        for (std::size_t j = i + 1; j < points.size(); ++j) {
+            const double apart = points[j].bytes - points[i].bytes;
+            if (apart != 0) slopes.push_back((points[j].value - points[i].value) / apart);
+        }
+    }
+    Line line;
+    if (!slopes.empty()) line.slope = median_of(slopes);
+    for (const auto& point : points) rests.push_back(point.value - line.slope * (point.bytes - 1));
+    line.at_one = median_of(rests);
+    return line;
+}
+
 }  // namespace
 
 double quantile(std::span<const double> sorted, double q) noexcept {
@@ -88,17 +104,17 @@ Line fit_line(std::span<const Point> points) noexcept {
 }
 
 Line fit_line_robust(std::span<const Point> points) {
-    auto line = fit_line(points);
-    if (points.size() < 5) return line;
+    if (points.size() < 5) return fit_line(points);
+    const auto resistant = fit_line_resistant(points);
     std::vector<double> off;
-    for (const auto& point : points) off.push_back(std::abs(point.value - line.at(point.bytes)) / point.sigma);
+    for (const auto& point : points) off.push_back(std::abs(point.value - resistant.at(point.bytes)) / point.sigma);
     auto sorted = off;
     const auto limit = 6 * std::max(1.0, mad_to_sigma * median_of(sorted));
     std::vector<Point> near;
     for (std::size_t i = 0; i < points.size(); ++i) {
         if (off[i] <= limit) near.push_back(points[i]);
     }
-    return near.size() == points.size() || near.size() < 3 ? line : fit_line(near);
+    return fit_line(near.size() < 3 ? points : near);
 }
 
 }  // namespace railmux::model

@@ -85,6 +85,9 @@ void Assessor::finish(Link& link) {
                  .prtt = Nanos(s.prtt()),
                  .held = Nanos(static_cast<double>(s.mirror_held)),
                  .send_cpu = Nanos(static_cast<double>(s.send_cpu)),
+                 .receive_cpu = Nanos(static_cast<double>(s.receive_cpu)),
+                 .mirror_receive_cpu = Nanos(static_cast<double>(s.mirror_receive_cpu)),
+                 .unseen = Nanos(static_cast<double>(s.unseen())),
                  .late = s.train.late_look > 0,
                  .interrupted = s.interrupted()});
         }

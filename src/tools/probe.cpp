@@ -102,12 +102,15 @@ void print_json(const std::vector<LinkAssessment>& links, const Before& before, 
 }
 
 std::string csv_of(const std::vector<LinkAssessment>& links) {
-    std::string text = "rail,n,bytes,delay_ns,prtt_ns,held_ns,send_cpu_ns,late,interrupted\n";
+    std::string text =
+        "rail,n,bytes,delay_ns,prtt_ns,held_ns,send_cpu_ns,receive_cpu_ns,mirror_receive_cpu_ns,unseen_ns,late,"
+        "interrupted\n";
     for (const auto& link : links) {
         for (const auto& p : link.points) {
-            text +=
-                fmt::format("{},{},{},{:.0f},{:.0f},{:.0f},{:.0f},{:d},{:d}\n", link.link.rail, p.n, p.bytes,
-                            p.delay.count(), p.prtt.count(), p.held.count(), p.send_cpu.count(), p.late, p.interrupted);
+            text += fmt::format("{},{},{},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:.0f},{:d},{:d}\n", link.link.rail,
+                                p.n, p.bytes, p.delay.count(), p.prtt.count(), p.held.count(), p.send_cpu.count(),
+                                p.receive_cpu.count(), p.mirror_receive_cpu.count(), p.unseen.count(), p.late,
+                                p.interrupted);
         }
     }
     return text;

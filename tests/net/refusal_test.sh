@@ -21,6 +21,7 @@ refuses 1 'rails names 203.0.113.1' env RAILMUX_RAILS=lo,203.0.113.1 "$railmux" 
 echo "malformed and unknown variables"
 refuses 1 'RAILMUX_CONNECT_TIMEOUT: "5 parsecs" is not a time' env RAILMUX_CONNECT_TIMEOUT="5 parsecs" "$railmux" info
 refuses 1 'RAILMUX_RAILS: ' env RAILMUX_RAILS=10.0.0.0/33 "$railmux" info
+refuses 1 "tcp.congestion: no socket of this process may have 'nosuch'" env RAILMUX_TCP_CONGESTION=nosuch "$railmux" info
 RAILMUX_POLICI=fixed "$railmux" info >"$work/out" 2>"$work/err" || fail "info with an unknown variable: status $?"
 says 'unknown variable RAILMUX_POLICI is ignored (did you mean "RAILMUX_POLICY"?)'
 "$railmux" info >"$work/out" 2>"$work/err" || fail "info: status $?"

@@ -13,8 +13,6 @@ using model::Verdict;
 
 namespace {
 
-model::ProbeOptions full() { return {.kind = ProbeKind::full}; }
-
 /// One-sided noise of a tenth of what a byte takes.
 double tenth(const LogGP& truth) { return 0.1 * truth.predict(1).delivery.count(); }
 
@@ -53,7 +51,7 @@ void run_losing(Prober& prober, test::FormulaLink& link, Loses loses) {
 TEST_CASE("every parameter of the systems is found on the simulated fabric", "[model][sim]") {
     for (const auto& system : test::systems()) {
         test::SimWorld world(system.truth, 0, 1);
-        Prober prober(full());
+        Prober prober(test::full_probe());
         const auto& outcome = world.run(prober);
         CAPTURE(system.name, to_text(outcome.assessment.model));
         CHECK(outcome.verdict == Verdict::measured);
@@ -69,7 +67,7 @@ TEST_CASE("noise on the simulated fabric moves no parameter far", "[model][sim]"
     for (const auto& system : test::systems()) {
         for (const std::uint64_t seed : {1U, 2U, 3U}) {
             test::SimWorld world(system.truth, tenth(system.truth), seed);
-            Prober prober(full());
+            Prober prober(test::full_probe());
             const auto& outcome = world.run(prober);
             CAPTURE(system.name, seed, to_text(outcome.assessment.model));
             const auto worst = test::worst_error(outcome.assessment.model, system.truth);
@@ -87,7 +85,7 @@ TEST_CASE("two hundred noisy runs find every change of protocol and no other", "
         std::vector<double> errors;
         for (std::uint64_t seed = 0; seed < runs; ++seed) {
             test::FormulaLink link(system.truth, tenth(system.truth), seed);
-            Prober prober(full());
+            Prober prober(test::full_probe());
             const auto& outcome = run(prober, link);
             if (changes_found(outcome.assessment.model, system.truth)) ++found;
             const auto worst = test::worst_error(outcome.assessment.model, system.truth);
@@ -107,7 +105,7 @@ TEST_CASE("a mirror that is busy for 1 ms at random times changes nothing", "[mo
         test::SimWorld calm(system.truth, 0, 1), busy(system.truth, 0, 1);
         test::BusyTimes times(1e6, 4e6, 5);
         busy.mirror_busy = &times;
-        Prober one(full()), other(full());
+        Prober one(test::full_probe()), other(test::full_probe());
         const auto undisturbed = calm.run(one).assessment.model;
         const auto& outcome = busy.run(other);
         CAPTURE(system.name, to_text(undisturbed), to_text(outcome.assessment.model));
@@ -240,7 +238,7 @@ TEST_CASE("a full probe that loses all large messages says what it measured, and
     const std::uint64_t lost_from = GENERATE(1, 2, 20'000, 40'000, 65'536);
     const auto truth = test::systems().at(2).truth;
     test::FormulaLink link(truth, 0, 1);
-    Prober prober(full());
+    Prober prober(test::full_probe());
     std::uint32_t lost = 0;
     run_losing(prober, link, [&](const model::Train& train) {
         const bool gone = train.bytes >= lost_from;
@@ -271,7 +269,7 @@ TEST_CASE("a full probe that loses all large messages says what it measured, and
 TEST_CASE("a few answers that get lost cost a full probe nothing", "[model]") {
     const auto truth = test::systems().at(2).truth;
     test::FormulaLink link(truth, 0, 1);
-    Prober prober(full());
+    Prober prober(test::full_probe());
     std::uint32_t trains = 0;
     run_losing(prober, link, [&](const model::Train&) { return ++trains % 700 == 0; });
     CHECK(prober.outcome().lost >= 3);
@@ -311,7 +309,7 @@ TEST_CASE("ten probes of one rail agree", "[model]") {
         std::vector<LogGP> found;
         for (std::uint64_t seed = 0; seed < 10; ++seed) {
             test::FormulaLink link(system.truth, noise, 1000 + seed);
-            Prober prober(full());
+            Prober prober(test::full_probe());
             found.push_back(run(prober, link).assessment.model);
         }
         CAPTURE(system.name);
@@ -327,159 +325,17 @@ TEST_CASE("ten probes of one rail agree", "[model]") {
     }
 }
 
-TEST_CASE("behind a token bucket single messages are predicted as they find it, also larger ones than were measured",
-          "[model][sim]") {
-    const double rate = GENERATE(8.0, 80.0);
-    const double burst = GENERATE(4096.0, 16384.0, 40000.0);
-    auto timing = transports::sim::simple_timing(5000, 500, 500, 1000, rate);
-    timing.burst_bytes = static_cast<std::uint64_t>(burst);
-    timing.burst_G = 0.2;
-    timing.noise_mean_ns = 300;
-    test::SimWorld world(timing, 1);
-    model::Prober prober({.kind = model::ProbeKind::full, .expected = model::prior("tcp", 0), .max_bytes = 60000});
-    const auto& found = world.run(prober).assessment.model;
-    INFO(to_text(found));
-    const auto truth = [&](double bytes) {
-        const double saved = std::min(bytes, burst);
-        return 6000 + saved * timing.burst_G + (bytes - saved) * rate;
-    };
-    std::vector<double> errors;
-    double bytes = 1.0;
-    for (; bytes < 1'000'000; bytes *= 1.37) {
-        // At the kink a line that is right on both sides may be off: a protocol change.
-        if (bytes > 0.8 * burst && bytes < 1.25 * burst) continue;
-        const auto size = static_cast<std::uint64_t>(bytes);
-        const double predicted = found.predict(size).delivery.count();
-        errors.push_back(std::abs(predicted / truth(static_cast<double>(size)) - 1));
-        INFO(size << " bytes: " << predicted << " for " << truth(static_cast<double>(size)));
-        CHECK(errors.back() < 0.25);
-    }
-    std::ranges::sort(errors);
-    CHECK(errors[errors.size() / 2] < 0.10);
-    CHECK(std::abs(found.ranges.back().G.ns / rate - 1) < 0.03);
-    // At the kink, too, the one line is followed until it meets the other: a steep one says less than nothing before that.
-    double off = 0;
-    for (auto size = 0.7 * burst; size < 1.4 * burst; size += 50) {
-        const double predicted = found.predict(static_cast<std::uint64_t>(size)).delivery.count();
-        off = std::max(off, std::abs(predicted / truth(size) - 1));
-    }
-    CHECK(off < 0.5);
-}
-
-TEST_CASE("where gaps hardly bend a range ends where round trips do", "[model]") {
-    // A token bucket of 16 KiB: of a train of ten all but the first 16 KiB wait, of a single message what is beyond.
-    constexpr double rate = 80, burst = 16384;
-    std::vector<model::Sample> samples;
-    std::minstd_rand random(7);
-    const auto add = [&](std::uint32_t n, std::uint64_t bytes, double late) {
-        const auto waits = [&](double sent) { return std::max(0.0, sent - burst) * rate; };
-        const auto size = static_cast<double>(bytes);
-        const double noise = static_cast<double>(random() % 1000) / 1000 * 400;
-        const double way = 6000 + 0.5 * size;
-        samples.push_back({.train = {.n = n, .bytes = bytes},
-                           .round_trip = std::llround(2 * way + waits(n * size) + waits(size) + late + noise)});
-    };
-    for (int round = 0; round < 10; ++round) {
-        for (std::uint64_t bytes = 1; bytes < 65536; bytes += 1024) {
-            add(1, bytes, 0);
-            // Whatever made them a little slow at some sizes: one part in thirty is more than their bend at the burst.
-            const bool slow = bytes == 14337 || bytes == 15361;
-            add(10, bytes, slow ? 300'000 : 0);
-        }
-    }
-    const auto found = assess(samples).model;
-    INFO(to_text(found));
-    for (const std::uint64_t bytes : {12'000U, 13'500U, 14'444U, 15'500U, 18'000U, 25'000U}) {
-        const auto size = static_cast<double>(bytes);
-        const double truth = 6000 + 0.5 * size + std::max(0.0, size - burst) * rate;
-        CHECK(found.predict(bytes).delivery.count() == Approx(truth).epsilon(0.25));
-    }
-}
-
-TEST_CASE("what a token bucket let pass of all sizes measured is not expected of larger ones", "[model][sim]") {
-    auto timing = transports::sim::simple_timing(5000, 500, 500, 1000, 8.0);
-    timing.burst_bytes = 100'000;
-    timing.burst_G = 0.2;
-    test::SimWorld world(timing, 1);
-    model::Prober prober({.kind = model::ProbeKind::full, .max_bytes = 60'000});
-    const auto& found = world.run(prober).assessment.model;
-    INFO(to_text(found));
-    CHECK(found.predict(50'000).delivery.count() == Approx(6000 + 50'000 * 0.2).epsilon(0.10));
-    CHECK(found.predict(1'000'000).delivery.count() == Approx(6000 + 100'000 * 0.2 + 900'000 * 8.0).epsilon(0.25));
-}
-
-TEST_CASE("after a long rest a message finds caches as cold as one that comes as soon as its bytes are saved up",
-          "[model]") {
-    constexpr double rate = 80;  // ns a byte
-    auto truth = test::systems().front().truth;
-    truth.ranges = {
-        {.L = {Nanos(5000), {}}, .o_s = {Nanos(500), {}}, .o_r = {Nanos(500), {}}, .g = Nanos(1000), .G = {rate}}};
-    test::FormulaLink link(truth, 0, 1);
-    Prober prober(full());
-    base::Nanoseconds now = 0, answered = 0;
-    std::uint64_t before = 0;
-    int warmed = 0;
-    while (true) {
-        const auto action = prober.next(now, Application::idle);
-        if (action.kind == model::Action::Kind::finished) break;
-        if (action.kind == model::Action::Kind::wait) {
-            now = action.until;
-            continue;
-        }
-        const auto bytes = action.train.bytes;
-        if (before == 1 && bytes > 4096) {
-            ++warmed;
-            CHECK(static_cast<double>(now - answered) == Approx(rate * static_cast<double>(bytes)).epsilon(0.1));
-        }
-        before = action.train.n * bytes;
-        const auto sample = link.measure(action.train, now);
-        now += sample.round_trip + 1000;
-        prober.answered(sample, now);
-        answered = now;
-    }
-    CHECK(warmed > 100);
-    CHECK(test::worst_error(prober.outcome().assessment.model, truth).error < 0.03);
-}
-
 TEST_CASE("where a byte takes no time large messages are measured in every round", "[model]") {
     const double rate = GENERATE(0.2, 2.0);
     auto truth = test::systems().front().truth;
     truth.ranges = {
         {.L = {Nanos(5000), {}}, .o_s = {Nanos(500), {}}, .o_r = {Nanos(500), {}}, .g = Nanos(1000), .G = {rate}}};
     test::FormulaLink link(truth, 0, 1);
-    auto options = full();
+    auto options = test::full_probe();
     options.large_bytes = 1 << 20;
     Prober prober(options);
     const auto& outcome = run(prober, link);
     REQUIRE(outcome.assessment.sizes.back().bytes == 1 << 20);
     CHECK(outcome.assessment.sizes.back().single.kept == (rate < 1 ? 10 : 4));
     CHECK(test::worst_error(outcome.assessment.model, truth).error < 0.03);
-}
-
-TEST_CASE("a train that was held up for a minute does not make the next ones wait as long", "[model]") {
-    const auto truth = test::systems().front().truth;
-    test::FormulaLink link(truth, 0, 1);
-    Prober prober(full());
-    base::Nanoseconds now = 0, longest = 0;
-    bool held_up = false;
-    while (true) {
-        const auto action = prober.next(now, Application::idle);
-        if (action.kind == model::Action::Kind::finished) break;
-        if (action.kind == model::Action::Kind::wait) {
-            longest = std::max(longest, action.until - now);
-            now = action.until;
-            continue;
-        }
-        auto sample = link.measure(action.train, now);
-        if (!held_up && action.train.n > 1 && action.train.bytes > 32'768) {
-            sample.round_trip += 60 * base::second;
-            held_up = true;
-        }
-        now += sample.round_trip + 1000;
-        prober.answered(sample, now);
-    }
-    CHECK(held_up);
-    CHECK(longest <= base::second);
-    CHECK(prober.outcome().verdict == Verdict::measured);
-    CHECK(test::worst_error(prober.outcome().assessment.model, truth).error < 0.03);
 }

@@ -74,6 +74,8 @@ private:
     std::mt19937_64 random_;
 };
 
+inline model::ProbeOptions full_probe() { return {.kind = model::ProbeKind::full}; }
+
 /// Runs a probe to its end in a FormulaLink.
 inline const model::Outcome& run(model::Prober& prober, FormulaLink& link,
                                  model::Application application = model::Application::idle) {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
@@ -35,6 +36,18 @@ tcp::endpoint to_asio(const Endpoint& endpoint) {
 using BindAddressNoPort = asio::detail::socket_option::boolean<IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT>;
 using BusyPoll = asio::detail::socket_option::integer<SOL_SOCKET, SO_BUSY_POLL>;
 
+bool set_congestion(int socket, const std::string& name) noexcept {
+    return ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), static_cast<socklen_t>(name.size())) == 0;
+}
+
+void refuse_unknown_congestion(const std::string& name) {
+    const base::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!socket.valid() || set_congestion(socket.get(), name)) return;
+    throw Error(ErrorCode::invalid_config,
+                fmt::format("tcp.congestion: no socket of this process may have '{}': {}", name, std::strerror(errno)),
+                "see /proc/sys/net/ipv4/tcp_allowed_congestion_control, or leave it empty");
+}
+
 template <typename Socket>
 void apply(Socket& socket, const SocketOptions& options) {
     error_code ignored;  // each is a wish: a kernel that does not grant it still carries the data
@@ -46,6 +59,7 @@ void apply(Socket& socket, const SocketOptions& options) {
     }
     if (options.busy_poll_us > 0) socket.set_option(BusyPoll(static_cast<int>(options.busy_poll_us)), ignored);
     if (options.nodelay) socket.set_option(tcp::no_delay(true), ignored);
+    if (!options.congestion.empty()) set_congestion(socket.native_handle(), options.congestion);
 }
 
 }  // namespace
@@ -55,6 +69,8 @@ SocketOptions SocketOptions::read(const Config& config) {
     options.ports = base::parse_ports(config.text("tcp.ports")).value_or(base::PortRange{});
     options.send_buffer = config.number("tcp.send_buffer");
     options.receive_buffer = config.number("tcp.receive_buffer");
+    options.congestion = config.text("tcp.congestion");
+    if (!options.congestion.empty()) refuse_unknown_congestion(options.congestion);
     options.nodelay = config.flag("tcp.nodelay");
     options.busy_poll_us = config.number("tcp.busy_poll") / 1000;
     return options;

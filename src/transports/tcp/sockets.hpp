@@ -20,9 +20,11 @@ struct SocketOptions {
     base::PortRange ports;
     std::uint64_t send_buffer = 0;
     std::uint64_t receive_buffer = 0;
+    std::string congestion;  // of TCP, by the kernel's name for it; empty: the kernel's choice
     bool nodelay = true;
     std::uint64_t busy_poll_us = 0;
 
+    /// Throws Error(invalid_config) for a congestion control that sockets may not have here.
     [[nodiscard]] static SocketOptions read(const Config& config);
 };
 

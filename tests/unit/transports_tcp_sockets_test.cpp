@@ -1,0 +1,60 @@
+// Sockets of the tcp transport are what the parameters say.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+
+#include "transports/tcp/sockets.hpp"
+
+#include <railmux/error.hpp>
+
+using namespace railmux;
+using namespace railmux::transports;
+
+namespace {
+
+std::string congestion_of(int socket) {
+    std::array<char, 64> name{};
+    socklen_t length = name.size() - 1;
+    REQUIRE(::getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), &length) == 0);
+    return name.data();
+}
+
+tcp::Endpoint loopback() {
+    tcp::Endpoint endpoint;
+    endpoint.at.family = AF_INET;
+    const std::array<unsigned char, 4> bytes{127, 0, 0, 1};
+    std::memcpy(&endpoint.at.bytes, bytes.data(), bytes.size());
+    return endpoint;
+}
+
+}  // namespace
+
+TEST_CASE("both ends of a tcp link have the congestion control that the parameters name", "[transports][tcp]") {
+    Config config;
+    config.set("tcp.congestion", "reno");  // no kernel is without it
+    const auto options = tcp::SocketOptions::read(config);
+    const auto listener = tcp::listen_on(loopback(), options);
+    auto there = tcp::start_connect(loopback(), listener.endpoint, options);
+    REQUIRE(there.ok());
+    tcp::Endpoint from;
+    base::FileDescriptor here;
+    for (int tries = 0; tries < 1000 && !here.valid(); ++tries) {
+        here = tcp::accept_next(listener.socket.get(), options, from);
+        ::usleep(1000);
+    }
+    REQUIRE(here.valid());
+    CHECK(congestion_of(there.value().get()) == "reno");
+    CHECK(congestion_of(here.get()) == "reno");
+}
+
+TEST_CASE("a congestion control that the kernel does not have is refused by name", "[transports][tcp]") {
+    Config config;
+    config.set("tcp.congestion", "nosuch");
+    CHECK_THROWS_WITH(tcp::SocketOptions::read(config), Catch::Contains("'nosuch'"));
+}
