@@ -259,9 +259,9 @@ template <typename S>
     const auto now = subject.last_now();
     if (spins) {
         idle_since = std::min(idle_since, now);
-        if (crowded && spin_.gave_way(now, idle_since)) return false;
-        if (!spin_.over(now, idle_since, [&] { return Spin::Outlook{subject.answer_time(), subject.unseen_time()}; }))
-            return false;
+        const auto outlook = [&] { return Spin::Outlook{subject.answer_time(), subject.unseen_time()}; };
+        if (crowded && spin_.gave_way(now, idle_since, outlook)) return false;
+        if (!spin_.over(now, idle_since, outlook)) return false;
     }
     const bool came = sleep(Who::waiter, sleeper_, deadline);
     if (came && spins) spin_.woken(subject.now(), idle_since);

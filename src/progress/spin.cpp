@@ -31,6 +31,12 @@ void Spin::set_budget() noexcept {
     budget_ = std::min(wanted, most);
 }
 
+void Spin::look_out(base::Nanoseconds now, Outlook outlook) noexcept {
+    outlook_ = outlook;
+    next_outlook_ = now + check_period;
+    set_budget();
+}
+
 void Spin::woken(base::Nanoseconds now, base::Nanoseconds since) noexcept {
     const auto late = now - since - outlook_.unseen <= most_ + sleep_cost;  // it had come before he was awake
     price_ = late ? std::max(most_, sleep_cost) : price_ - (price_ - sleep_cost) / forget;
@@ -38,18 +44,15 @@ void Spin::woken(base::Nanoseconds now, base::Nanoseconds since) noexcept {
 }
 
 bool Spin::check(base::Nanoseconds now, Outlook outlook) noexcept {
-    outlook_ = outlook;
-    set_budget();
-    const auto before = senses_.clock();
+    look_out(now, outlook);
+    const auto before = senses_.evicted();
     senses_.yield();
-    const auto took = senses_.clock() - before;
-    // A switch by sched_yield counts as an eviction, too.
-    const auto evicted = senses_.evicted();
+    const auto evicted = senses_.evicted();  // a switch by sched_yield counts, too
     const auto thread = std::this_thread::get_id();
-    const bool counts = before - checked_ <= eviction_period && std::exchange(checked_by_, thread) == thread;
-    const bool sign = took >= taken_for || (counts && evicted != evicted_);
+    const bool counts = now - checked_ <= eviction_period && std::exchange(checked_by_, thread) == thread;
+    const bool sign = evicted != before || (counts && before != evicted_);
     evicted_ = evicted;
-    checked_ = before + took;
+    checked_ = senses_.clock();
     next_check_ = checked_ + check_period;
     if (!sign) {
         signs_ = static_cast<std::uint8_t>(signs_ - (signs_ > 0 ? 1 : 0));

@@ -62,7 +62,10 @@ public:
     [[nodiscard]] bool crowded(base::Nanoseconds now) const noexcept { return now < crowded_until_; }
     /// In a crowd, before who has found nothing since `since` sleeps: lets the others run, who may be about to answer. Where an
     /// answer takes less than to sleep and to be woken, that costs less. False if it does not, or was tried for long enough.
-    [[nodiscard]] bool gave_way(base::Nanoseconds now, base::Nanoseconds since) const {
+    /// `outlook()` is asked as seldom as by over(): the crowd may have been there before the first link was.
+    template <typename Asked>
+    [[nodiscard]] bool gave_way(base::Nanoseconds now, base::Nanoseconds since, Asked outlook) {
+        if (now >= next_outlook_) look_out(now, outlook());
         if (outlook_.answer <= 0 || outlook_.answer > sleep_cost || now - since >= most_) return false;
         senses_.yield();
         return true;
@@ -75,8 +78,6 @@ public:
     static constexpr base::Nanoseconds first_look = 3 * base::microsecond;
     // How often it is asked whether others want the core: giving it away costs about half a microsecond if nobody does.
     static constexpr base::Nanoseconds check_period = 100 * base::microsecond;
-    // So long somebody else ran, if giving the core away took that.
-    static constexpr base::Nanoseconds taken_for = 3 * base::microsecond;
     // What was taken from this thread counts over so long at most: later it may have computed in between, and lost its core to
     // the end of its time slice only.
     static constexpr base::Nanoseconds eviction_period = 2 * base::millisecond;
@@ -86,6 +87,7 @@ public:
 private:
     /// True if others want the core.
     bool check(base::Nanoseconds now, Outlook outlook) noexcept;
+    void look_out(base::Nanoseconds now, Outlook outlook) noexcept;
     void set_budget() noexcept;
 
     base::Nanoseconds most_;
@@ -93,6 +95,7 @@ private:
     base::Nanoseconds budget_ = 0;
     base::Nanoseconds price_ = sleep_cost;  // of a sleep
     Outlook outlook_;                       // as last asked
+    base::Nanoseconds next_outlook_ = 0;
     base::Nanoseconds next_check_ = 0;
     base::Nanoseconds checked_ = 0;
     std::uint64_t evicted_ = 0;  // by then

@@ -25,6 +25,7 @@ constexpr Spin::Senses senses{.clock = [] { return core.now; },
                               .yield =
                                   [] {
                                       ++core.yields;
+                                      core.evicted += core.others > 0 ? 1 : 0;
                                       core.now += core.others + 400;
                                   },
                               .evicted = [] { return core.evicted; }};
@@ -126,6 +127,19 @@ TEST_CASE("spin: where others want the core nobody spins, and it is tried again 
     CHECK(spin_once(spin, 2 * microsecond) >= Spin::sleep_cost);
 }
 
+TEST_CASE("spin: who tries again sees at once that others still want the core, however short their turns",
+          "[progress]") {
+    core = {.others = microsecond};
+    Spin spin(50 * microsecond, senses);
+    for (int i = 0; i < 100 && !spin.crowded(core.now); ++i, core.now += 20 * microsecond)
+        spin_once(spin, 2 * microsecond);
+    for (int tries = 0; tries < 5; ++tries) {
+        REQUIRE(spin.crowded(core.now));
+        while (spin.crowded(core.now)) core.now += millisecond;
+        CHECK(spin_once(spin, 2 * microsecond) <= Spin::first_look + 2 * microsecond);
+    }
+}
+
 TEST_CASE("spin: what was taken from one thread is no sign for another", "[progress]") {
     core = {};
     Spin spin(50 * microsecond, senses);
@@ -147,7 +161,7 @@ TEST_CASE("spin: in a crowd who expects a quick answer gives way before he sleep
         CHECK((most == 0 || spin.crowded(core.now)));
         const auto since = core.now;
         int ways = 0;
-        while (spin.gave_way(core.now, since)) ++ways;
+        while (spin.gave_way(core.now, since, [&] { return Spin::Outlook{answer}; })) ++ways;
         CHECK(core.now - since <= most + core.others + microsecond);
         return ways;
     };
@@ -155,4 +169,21 @@ TEST_CASE("spin: in a crowd who expects a quick answer gives way before he sleep
     CHECK(ways_given(50 * microsecond, Spin::sleep_cost + 1) == 0);
     CHECK(ways_given(50 * microsecond, 0) == 0);  // nobody knows
     CHECK(ways_given(0, 2 * microsecond) == 0);
+}
+
+TEST_CASE("spin: in a crowd that was there before anybody knew how long an answer takes, that is asked again",
+          "[progress]") {
+    core = {.others = 2 * microsecond};
+    Spin spin(50 * microsecond, senses);
+    for (int i = 0; i < 100 && !spin.crowded(core.now); ++i, core.now += 20 * microsecond) spin_once(spin, 0);
+    Nanoseconds answer = 0;
+    const auto gives_way = [&] { return spin.gave_way(core.now, core.now, [&] { return Spin::Outlook{answer}; }); };
+    CHECK_FALSE(gives_way());
+    answer = 2 * microsecond;
+    core.now += Spin::check_period;
+    REQUIRE(spin.crowded(core.now));
+    CHECK(gives_way());
+    answer = millisecond;  // the quick link is gone
+    core.now += Spin::check_period;
+    CHECK_FALSE(gives_way());
 }
