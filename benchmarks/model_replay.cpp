@@ -41,7 +41,7 @@ std::vector<model::Sample> read(const std::string& name) {
     std::string rail;
     while (std::getline(file, row)) {
         const auto all = cells(row);
-        if (all.size() != head.size()) throw std::runtime_error(name + " is not complete: " + row);
+        if (all.size() != head.size()) throw std::runtime_error(fmt::format("{} is not complete: {}", name, row));
         std::map<std::string, std::string> of;
         for (std::size_t i = 0; i < all.size(); ++i) of[head[i]] = all[i];
         if (rail.empty()) rail = of.at("rail");
