@@ -9,6 +9,7 @@
 // Lifetime: a value. The frame is the pool's; who closes a bundle sends it, or gives it back.
 #pragma once
 
+#include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -79,10 +80,11 @@ private:
     Tag tag_ = 0;  // of the last message
 };
 
-/// Calls each(tag, payload) for the messages of a bundle, in order, up to what is malformed. False when something is.
+/// Calls each(tag, payload) for the messages of a bundle, in order, up to what is malformed. False when something is, also one
+/// message too many, or too long: what is kept of each that nobody awaits is much more than the bytes that bring it.
 template <typename Each>
 [[nodiscard]] RAILMUX_IN_LINE bool read_bundle(std::span<const std::byte> body, Each each) {
-    bool any = false;
+    std::uint32_t messages = 0;
     Tag tag = 0;
     do {
         if (body.size() < Bundle::length_size) [[unlikely]]
@@ -94,15 +96,14 @@ template <typename Each>
                 return false;
             tag = base::load<std::uint64_t>(body.data());
             body = body.subspan(Bundle::tag_size);
-        } else if (!any) [[unlikely]] {
+        } else if (messages == 0) [[unlikely]] {
             return false;
         }
         const std::size_t bytes = word & static_cast<std::uint16_t>(~same_tag);
-        if (bytes > body.size()) [[unlikely]]
+        if (bytes > std::min(body.size(), Bundle::most_message) || messages++ == Bundle::most_messages) [[unlikely]]
             return false;
         each(tag, body.first(bytes));
         body = body.subspan(bytes);
-        any = true;
     } while (!body.empty());
     return true;
 }

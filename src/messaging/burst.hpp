@@ -16,6 +16,7 @@
 
 #include "base/clock.hpp"
 #include "base/in_line.hpp"
+#include "messaging/habit.hpp"
 
 namespace railmux::messaging {
 
@@ -25,7 +26,7 @@ public:
     /// its peer is known to have got everything before it.
     template <typename Answered>
     [[nodiscard]] RAILMUX_IN_LINE bool add(std::size_t bytes, base::Nanoseconds now, Answered answered) noexcept {
-        if (waiting_ > 0 && now - added_ > soon) prompt_ = 0;
+        if (waiting_ > 0 && now - added_ > soon) habit_.late(waiting_ > bare);
         added_ = now;
         const auto since = now - last_left_;
         if (waiting_ == 0 && since >= gap) {
@@ -53,14 +54,14 @@ public:
     /// Whoever has sent several looks for results at `now`, before they have left.
     void looked(base::Nanoseconds now) noexcept {
         if (now - added_ > soon) {
-            prompt_ = 0;
-        } else if (waiting_ >= many && prompt_ < enough_prompt) {
-            ++prompt_;
+            habit_.late(waiting_ > bare);
+        } else if (waiting_ >= many) {
+            habit_.prompt();
         }
     }
     /// Whether that comes right behind the last message, as far as is known: then even rails that gain nothing by it may be
     /// given this one later, as it is not the first that waits. Who computes in between is not to find that nothing was sent.
-    [[nodiscard]] bool prompt() const noexcept { return prompt_ == enough_prompt && waiting_ > 1; }
+    [[nodiscard]] bool prompt() const noexcept { return waiting_ >= bare && habit_.shown(); }
 
 private:
     // Soon: a few times what a call that sends costs.
@@ -70,15 +71,15 @@ private:
     // So many bytes are worth a call by themselves, and the network should not stand idle.
     static constexpr std::size_t enough = 32 * 1024;
 
-    // Right behind: that is no time to compute anything. And so many times, with none in between that came late, show a habit;
-    // a burst is one of so many messages as gain something by it.
+    // Right behind: that is no time to compute anything. A burst is one of so many messages as gain something by it, of which
+    // the first ones are not put off.
     static constexpr base::Nanoseconds soon = base::microsecond;
-    static constexpr std::uint32_t enough_prompt = 4;
     static constexpr std::uint32_t many = 6;
+    static constexpr std::uint32_t bare = 2;
 
     base::Nanoseconds last_left_ = 0;
     base::Nanoseconds added_ = 0;  // the last message
-    std::uint32_t prompt_ = 0;     // bursts in a row that were looked for at once
+    Habit habit_;                  // of looking right behind a burst
     std::size_t bytes_ = 0;        // of those that wait
     std::uint32_t waiting_ = 0;    // messages
     std::uint32_t length_ = 0;     // of the burst so far, in messages

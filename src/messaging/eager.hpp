@@ -3,6 +3,8 @@
 // Threads and lifetime: as Sender's.
 #pragma once
 
+#include <utility>
+
 #include "base/bytes.hpp"
 #include "base/in_line.hpp"
 #include "messaging/sender.hpp"
@@ -18,7 +20,8 @@ RAILMUX_IN_LINE bool Sender::send_now(std::uint32_t peer, Tag tag, ConstBuffer d
         return false;
     if (data.size() > talk->eager_max) [[unlikely]]
         return false;
-    if (leaving == Leaving::bundled && data.size() <= Bundle::most_message)
+    const bool another = std::exchange(flow.burst, burst_) == burst_;  // one message to each of many shares nothing
+    if (leaving == Leaving::bundled && another && data.size() <= Bundle::most_message)
         return try_bundle(peer, tag, data, flow, now, *talk);
     if (flow.bundle.open()) [[unlikely]]
         close_bundle(peer, flow, now);

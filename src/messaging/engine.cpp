@@ -229,7 +229,7 @@ void Engine::flush_burst() {
     burst_left(rails_.flush(now_));
 }
 
-void Engine::close_burst() noexcept {
+void Engine::close_burst() {
     now_ = now();
     burst_.looked(now_);
     sender_.close_bundles(now_);

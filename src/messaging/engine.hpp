@@ -238,19 +238,19 @@ private:
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
     /// Whether what is sent to the peer next, with so many bytes, is not to wait for more.
     [[nodiscard]] RAILMUX_IN_LINE bool ends_burst(std::uint32_t peer, std::size_t bytes) noexcept {
-        return burst_.add(bytes, now_, [this, peer] { return rails_.answered(peer); });
+        return burst_.add(bytes, now_, [this, peer] { return !sender_.any_bundle() && rails_.answered(peer); });
     }
     void flush_burst();
     /// Where that `took_calls`, it is not now any more. What rails take at once (post_at_once) is soon done.
     void burst_left(bool took_calls) noexcept { burst_.left(took_calls ? now() : now_); }
     /// Whoever asks for results has no more to add to the burst.
-    RAILMUX_IN_LINE void end_burst() noexcept {
+    RAILMUX_IN_LINE void end_burst() {
         if (burst_.several()) [[unlikely]]
             close_burst();
         if (burst_.waiting()) [[unlikely]]
             burst_left(rails_.post_lined_up(now_));
     }
-    void close_burst() noexcept;
+    void close_burst();
     /// What a message may wait for that is to be sent now, or not (`last`). Where others look, too, or somebody sleeps, he
     /// would have to be woken for what waits.
     [[nodiscard]] RAILMUX_IN_LINE Sender::Leaving leaving(bool last) const noexcept {

@@ -49,8 +49,10 @@ public:
                                        Leaving leaving, std::uint64_t& sent);
     /// Hands over what waits in bundles.
     void close_bundles(base::Nanoseconds now) {
+        ++burst_;
         if (!bundled_.empty()) close_all(now);
     }
+    /// Whether there may be one.
     [[nodiscard]] bool any_bundle() const noexcept { return !bundled_.empty(); }
     /// Sends now or as soon as it can; the operation's peer and tag are set.
     void start(Operation& operation, base::Nanoseconds now, bool unaccompanied);
@@ -67,6 +69,7 @@ private:
         std::uint32_t charged = 0;  // credit units, ever
         Bundle bundle;              // goes before anything else does
         bool bundled = false;       // listed
+        std::uint32_t burst = 0;    // in which the last message went this way
     };
 
     [[nodiscard]] Flow& flow_to(std::uint32_t peer) {
@@ -105,6 +108,7 @@ private:
     const LastingRegions& lasting_;
     std::vector<std::unique_ptr<Flow>> flows_;  // by peer
     std::vector<std::uint32_t> bundled_;        // peers for whom there may be a bundle
+    std::uint32_t burst_ = 1;                   // counts what leaves together
 };
 
 }  // namespace railmux::messaging

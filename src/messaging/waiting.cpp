@@ -44,7 +44,7 @@ bool Engine::pass(base::Nanoseconds now) {
     if ((operations_.any_finished() || any_news()) && call_back()) {
         any = true;
         now_ = now = this->now();  // callbacks may compute, and others may have been in meanwhile
-        rails_.flush(now);
+        flush_burst();             // what they have sent
     }
     if (now >= next_membership_) any = poll_membership(now) || any;
     return any;
@@ -106,7 +106,7 @@ base::Nanoseconds Engine::unseen_time() const noexcept {
 }
 
 bool Engine::wants_look(base::Nanoseconds before) noexcept {
-    return operations_.any_finished() || any_news() || sender_.any_bundle() || rails_.wants_look(before);
+    return operations_.any_finished() || any_news() || rails_.wants_look(before);
 }
 
 /// Callbacks run one at a time: one that waited might wait for itself, or for one that comes after it.

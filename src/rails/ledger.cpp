@@ -189,7 +189,9 @@ void Ledger::note_landed(Link& link, base::Nanoseconds now) noexcept {
     for (auto* timed : {&link.timed, &link.timed_end}) {
         if (timed->landed == 0 && timed->end <= link.underway.landed()) timed->landed = now;
     }
-    const auto seen = sched::Seen{.exact = true, .unposted = unposted(link)};
+    // One link has been asked; of others the rail has no more than it takes no account of.
+    const bool all = paces_[link.rail].backlog() <= link.underway.on_the_way() + sched::Pace::left_bytes;
+    const auto seen = sched::Seen{.exact = all, .unposted = unposted(link)};
     sched::settle(paces_, std::uint64_t{1} << link.rail, node_, busy_, now, seen);
 }
 

@@ -340,6 +340,7 @@ private:
     void deny_puts(std::uint32_t peer, Frame& frame);
     static void drop_put(Frame& frame) noexcept;
     void drop_put(Link& link, Frame& frame);
+    [[nodiscard]] bool brings_data(Conversation& talk) noexcept;
     [[nodiscard]] Link& link_for_ack(Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] Link& least_busy(const Conversation& talk) noexcept;
     void send_ack(Conversation& talk, base::Nanoseconds now);

@@ -1,5 +1,6 @@
 #include "sched/pace.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace railmux::sched {
@@ -30,15 +31,21 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours) noexcept 
 
 void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others, const Seen& seen) noexcept {
     const bool backlogged = backlog_ >= backlog_bytes || lasts();
-    const bool in_time = seen.unseen <= look_time || seen.unseen * 8 <= now - stretch_.begin;
+    const auto known_within = [&](base::Nanoseconds time) {
+        return seen.unseen <= look_time || seen.unseen * 8 <= time;
+    };
+    const bool in_time = known_within(now - stretch_.begin);
+    const bool all = known_within(now - last_);
     stretch_.through += pending_;
+    // What is acknowledged is made up for at once, so that this is what we had there since the last time.
+    stretch_.in_front += share_of(pending_, others.backlog, backlog_ + pending_);
     if (in_time || stretch_.waiting == 0) {
         if (stretch_.waiting > 0 && backlogged) end_stretch(now, others, seen);
         others_gone_ = others.gone;
         const auto waiting = backlogged && in_time ? backlog_ - std::min(backlog_, seen.unposted) : 0;
-        stretch_ = {.begin = now, .waiting = waiting, .exact = seen.exact};
+        stretch_ = {.begin = std::max(now, stretch_.begin), .waiting = waiting, .exact = seen.exact};
     }
-    const auto sustained = proven_.came_through(std::exchange(pending_count_, 0), pending_, now, in_time);
+    const auto sustained = proven_.came_through(std::exchange(pending_count_, 0), pending_, now, all);
     // Clearly more than what is thought to be its rate: that was learnt from something else.
     if (sustained > 0 && rail_.per_byte / 5 > sustained / 4) relearn(sustained);
     busy_bytes_ += pending_;
@@ -56,8 +63,7 @@ void Pace::end_stretch(base::Nanoseconds now, const Others& others, const Seen& 
     const bool never_idle = stretch_.waiting >= bytes + (seen.exact ? left_bytes : 0);
     if (!never_idle && !(stretch_.exact && seen.exact && shows_more(time, bytes))) return;
     others_ += others.gone - others_gone_;
-    // What is acknowledged is made up for at once, so that this is what we had there since the last time.
-    in_front_ += share_of(bytes, others.backlog, backlog_ + bytes);
+    in_front_ += stretch_.in_front;
     add(time, bytes);
 }
 

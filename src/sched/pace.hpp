@@ -58,6 +58,9 @@ struct Seen {
 
 class Pace {
 public:
+    /// What is left on a rail, by what its host says, counts if it is more: transports add to what they are given.
+    static constexpr std::uint64_t left_bytes = 2 * 1024;
+
     /// `bytes` are handed to the rail; `ours`: nobody else has anything on it.
     void sent(std::uint64_t bytes, base::Nanoseconds now, bool ours = true) noexcept;
     /// They arrived. Several may arrive at once; settle then says that these were all.
@@ -139,8 +142,6 @@ private:
     static constexpr base::Nanoseconds window_time = 5 * base::millisecond;
     static constexpr base::Nanoseconds first_window_time = base::millisecond;
     static constexpr std::uint64_t window_bytes = 32 * 1024;
-    // What is left of it, by what its host says: more than transports add to what they are given.
-    static constexpr std::uint64_t left_bytes = 2 * 1024;
     static constexpr base::Nanoseconds look_time = 20 * base::microsecond;
     // On a rail so fast that this passes sooner: twice the bursts that networks are known to pass.
     static constexpr std::uint64_t first_window_bytes = 512 * 1024;
@@ -155,9 +156,10 @@ private:
     /// belongs to it all the same: it is left out only with all of it, or rates would be told by what comes in between.
     struct Stretch {
         base::Nanoseconds begin = 0;
-        std::uint64_t waiting = 0;  // the backlog then, if it was one
-        std::uint64_t through = 0;  // came through since, at moments that do not end it
-        bool exact = false;         // the host at the other end had told what was left
+        std::uint64_t waiting = 0;   // the backlog then, if it was one
+        std::uint64_t through = 0;   // came through since,
+        std::uint64_t in_front = 0;  // while others should have got so many in turn with us, by what they had there
+        bool exact = false;          // the host at the other end had told what was left
     };
 
     void account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others, const Seen& seen) noexcept;
@@ -191,7 +193,7 @@ private:
     base::Nanoseconds time_ = 0;  // of the window under way
     std::uint64_t bytes_ = 0;
     std::uint64_t others_ = 0;       // bytes that the others got meanwhile
-    std::uint64_t in_front_ = 0;     // bytes that they should have got in turn with us, by what they had there
+    std::uint64_t in_front_ = 0;     // bytes that they should have got in turn with us
     std::uint64_t others_gone_ = 0;  // as last told
     std::uint32_t window_count_ = 0;
 

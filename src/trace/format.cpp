@@ -28,6 +28,8 @@ std::string_view frame_name(std::uint8_t type) noexcept {
         case 17: return "rts";
         case 18: return "cts";
         case 19: return "piece";
+        case 21: return "inlined";
+        case 22: return "bundle";
         case 32: return "put";
         case 33: return "get";
         case 34: return "atomic";

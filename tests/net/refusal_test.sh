@@ -77,18 +77,18 @@ refuses 1 "tcp.encryption is on, and there is no job key" env RAILMUX_TCP_ENCRYP
 # The version differs in one place at a time, as a release that changes just that would have it.
 declare -A ours
 for version in $("$net/stranger.py" versions); do ours[${version%=*}]=${version#*=}; done
-for place in door:"it speaks version 9 of the railmux start-up protocol, this is version ${ours[door]}" \
-    contact:"it speaks wire version 9, this is version ${ours[contact]}" \
-    stream:"it speaks version 9 of the railmux stream, this is version ${ours[stream]}" \
-    hello:"it speaks wire version 9, this is version ${ours[hello]}"; do
+for place in door:"it speaks version 99 of the railmux start-up protocol, this is version ${ours[door]}" \
+    contact:"it speaks wire version 99, this is version ${ours[contact]}" \
+    stream:"it speaks version 99 of the railmux stream, this is version ${ours[stream]}" \
+    hello:"it speaks wire version 99, this is version ${ours[hello]}"; do
     part=${place%%:*}
     text=${place#*:}
     echo "a peer of another version ($part)"
     listen pingpong
-    timeout -k 9 10 "$net/stranger.py" client "127.0.0.1:$port" "--$part" 9 >"$work/stranger" || fail "it was not told why"
+    timeout -k 9 10 "$net/stranger.py" client "127.0.0.1:$port" "--$part" 99 >"$work/stranger" || fail "it was not told why"
     listener_says "$text; use one release of railmux on both sides"
 
-    timeout -k 9 10 "$net/stranger.py" server "--$part" 9 >"$work/stranger-$part" &
+    timeout -k 9 10 "$net/stranger.py" server "--$part" 99 >"$work/stranger-$part" &
     until_true "a stranger" grep . "$work/stranger-$part"
     # Waiting does not mend it: long before connect.patience is over.
     status=0
@@ -104,9 +104,9 @@ done
 echo "a rank of another version"
 status=0
 # shellcheck disable=SC2016 # for the shells of the job
-timeout -k 9 2.5 "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 9' \
+timeout -k 9 2.5 "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 99' \
     "$railmux" "$net/stranger.py" >"$work/out" 2>"$work/err" || status=$?
 [ $status = 1 ] || fail "it ended with $status"
-mentions "rank 1 is not a peer: it speaks wire version 9, this is version ${ours[contact]}; use one release of railmux"
+mentions "rank 1 is not a peer: it speaks wire version 99, this is version ${ours[contact]}; use one release of railmux"
 mentions "send to rank 1 failed: wrong_version"
 echo "all good"

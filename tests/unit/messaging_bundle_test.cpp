@@ -108,4 +108,21 @@ TEST_CASE("malformed bundles are refused", "[messaging][bundle]") {
     CHECK(read(bytes({0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 1, 0x80, 9})).good);
     CHECK_FALSE(read(bytes({0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 2, 0x80, 9})).good);
     CHECK_FALSE(read(bytes({0, 0, 1, 2, 3, 4, 5, 6, 7, 8, 0xff, 0xff})).good);
+
+    // What is kept of a message takes a hundred times the two bytes that bring an empty one.
+    const auto of = [](std::size_t messages, std::size_t size) {
+        std::vector<std::byte> body(8 + messages * (2 + size));
+        body[1] = std::byte{static_cast<unsigned char>(size >> 8)};
+        for (std::size_t i = 1; i < messages; ++i) {
+            auto* word = &body[8 + i * (2 + size)];
+            word[0] = std::byte{static_cast<unsigned char>(size & 0xff)};
+            word[1] = std::byte{static_cast<unsigned char>(0x80 | size >> 8)};
+        }
+        body[0] = std::byte{static_cast<unsigned char>(size & 0xff)};
+        return body;
+    };
+    CHECK(read(of(Bundle::most_messages, 0)).good);
+    CHECK_FALSE(read(of(Bundle::most_messages + 1, 0)).good);
+    CHECK(read(of(3, Bundle::most_message)).good);
+    CHECK_FALSE(read(of(3, Bundle::most_message + 1)).good);
 }

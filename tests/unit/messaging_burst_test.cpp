@@ -136,11 +136,23 @@ TEST_CASE("who looks right behind each burst, some times in a row, has a habit",
         CHECK(send(100, 20 * us) == 2);
         for (int i = 0; i < 10; ++i) CHECK(send(100, 200) == 0);
         messages = 8;
-        for (int i = 0; i < 4; ++i) CHECK(send(100, 200) == 0);
+        for (int i = 0; i < 8; ++i) CHECK(send(100, 200) == 0);
     }
     SECTION("until a look comes late") {
         CHECK(send(100, 20 * us) == messages - 2);
-        for (int i = 0; i < 4; ++i) CHECK(send(100, 200) == 0);
+        for (int i = 0; i < 8; ++i) CHECK(send(100, 200) == 0);  // it was in vain that they waited
+    }
+    SECTION("and who computes behind every tenth has none") {
+        int in_vain = 0;
+        for (int i = 1; i <= 1000; ++i) in_vain += send(100, i % 10 == 0 ? 20 * us : 200) > 0 && i % 10 == 0 ? 1 : 0;
+        CHECK(in_vain <= 2);
+        for (int i = 0; i < 1000; ++i) send(100, 200);
+    }
+    SECTION("but one in a hundred costs no more than the next few") {
+        int bundled = 0;
+        for (int i = 1; i <= 1000; ++i) bundled += send(100, i % 100 == 0 ? 20 * us : 200) > 0 ? 1 : 0;
+        CHECK(bundled >= 850);
+        for (int i = 0; i < 100; ++i) send(100, 200);
     }
     SECTION("or a message does, though the look is the first of a new row") {
         CHECK(send(2 * us, 200) == 0);

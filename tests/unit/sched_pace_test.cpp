@@ -329,6 +329,26 @@ TEST_CASE("what was delivered while nobody looked does not look like a rate", "[
     CHECK(pace.per_byte() == 0);
 }
 
+TEST_CASE("what had come before nobody looked for long does not prove a rate", "[sched][pace]") {
+    sched::Pace pace;
+    base::Nanoseconds now = base::second;
+    constexpr auto late = base::millisecond;
+    pace.measured(sched::to_ticks(0.8), 0);
+    pace.sent(4'000'000, now);
+    const auto came = [&](std::uint64_t bytes, base::Nanoseconds unseen) {
+        pace.delivered(bytes);
+        pace.settle(now, now, {}, {.unseen = unseen});
+        pace.sent(bytes, now);
+    };
+    for (int round = 0; round < 200; ++round) {  // what has come is taken by two looks in a row
+        now += late - 10 * base::microsecond;
+        came(125'000, late);
+        now += 10 * base::microsecond;
+        came(1'125'000, late + 10 * base::microsecond);
+    }
+    check_near(static_cast<double>(pace.per_byte()) / sched::ticks_per_ns, 0.8, 0.05);
+}
+
 TEST_CASE("the latency of a link is the least of enough small messages, and forgets", "[sched][pace]") {
     sched::Echo echo;
     for (int i = 0; i < 7; ++i) echo.heard(20'000 + 1000 * i, i, 0);
@@ -398,6 +418,24 @@ double shared_per_byte_ns(std::uint64_t backlog, std::uint64_t theirs) {
 }
 
 }  // namespace
+
+TEST_CASE("what others have on a rail counts by what each look finds", "[sched][pace][node]") {
+    // Looks of which only every eighth is in time: just then the others have nothing there.
+    sched::Pace pace;
+    sched::Others others;
+    base::Nanoseconds now = 0;
+    pace.sent(100'000, now);
+    for (int i = 1; i < 4000; ++i) {
+        const bool in_time = i % 8 == 0;
+        now += 100 * base::microsecond;
+        others.gone += 30'000;
+        others.backlog = in_time ? 0 : 300'000;
+        pace.delivered(10'000);
+        pace.settle(now, now, others, {.unseen = in_time ? 0 : 100 * base::microsecond});
+        pace.sent(10'000, now);
+    }
+    check_near(static_cast<double>(pace.per_byte()) / sched::ticks_per_ns, 2.5, 0.1);
+}
 
 TEST_CASE("what others get of a rail counts as its work", "[sched][pace][node]") {
     check_near(shared_per_byte_ns(0, 0), 10, 0.01);
