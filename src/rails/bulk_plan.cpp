@@ -18,9 +18,6 @@ constexpr std::uint64_t summed_piece = 64 * 1024;
 constexpr sched::Ticks answer_latencies = 4;
 // So small a part of a message (a thirty-second) saves less time than it varies by.
 constexpr std::uint64_t least_unasked = 32;
-
-// A piece takes about this long: shorter ones follow the plan more closely, longer ones cost less.
-constexpr base::Nanoseconds piece_time = base::millisecond / 8;
 }  // namespace
 
 BulkPlan::BulkPlan(RailSet& rails, sched::Policy& policy, Upper& upper, Ledger& ledger, PeerTable& peers,
@@ -60,11 +57,11 @@ std::uint64_t BulkPlan::piece_for(Link& link, std::uint64_t largest, base::Nanos
         return static_cast<std::uint64_t>(time / per_byte);
     };
     const auto piece =
-        std::clamp(carries(sched::to_ticks(piece_time), cost.per_byte), std::min(smallest_share, most), most);
+        std::clamp(carries(sched::to_ticks(sched::piece_time), cost.per_byte), std::min(smallest_share, most), most);
     // Both where its host says what has landed: there a piece is done as soon as the transport has it, and others do not tell a
     // dry rail from late acknowledgements.
     const bool known = link.underway.host_tells();
-    const auto untaken = carries(2 * (sched::to_ticks(piece_time) + cost.latency), cost.per_byte);
+    const auto untaken = carries(2 * (sched::to_ticks(sched::piece_time) + cost.latency), cost.per_byte);
     if (known && link.bulk >= std::max<std::uint64_t>(pieces_per_link, untaken / std::max<std::uint64_t>(piece, 1)))
         return 0;
     const auto on_the_way = link.underway.on_the_way();  // what has landed is no work for the rail, acknowledged or not

@@ -18,8 +18,14 @@
 
 namespace railmux::sched {
 
+/// A piece of bulk takes a rail about this long: shorter ones follow the plan more closely, longer ones cost less.
+inline constexpr base::Nanoseconds piece_time = base::millisecond / 8;
+
 class Fill {
 public:
+    /// Until the next acknowledgement, which may be kept back for 100 us, and by the peer's engine for longer.
+    static constexpr base::Nanoseconds least = base::millisecond;
+
     /// Of what was given so many bytes are on the rail still.
     void looked(std::uint64_t left, base::Nanoseconds now) noexcept {
         if (!std::exchange(enough_, false) || left >= given_ / 8) return;
@@ -39,8 +45,6 @@ public:
     }
 
 private:
-    // Until the next acknowledgement, which may be kept back for 100 us, and by the peer's engine for longer.
-    static constexpr base::Nanoseconds least = base::millisecond;
     static constexpr base::Nanoseconds most = 8 * base::millisecond;
     static constexpr base::Nanoseconds half_life = 100 * base::millisecond;
 

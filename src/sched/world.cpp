@@ -198,12 +198,11 @@ void World::drop_claims(Peer& peer) {
         claims_[peer.candidates[i].rail] -= std::exchange(peer.claims[i], 0);
 }
 
-std::uint64_t World::piece_for(Peer& peer, std::size_t place) {
-    replan(peer);
+std::uint64_t World::piece_for(const Peer& peer, std::size_t place) const {
     const auto& candidate = peer.candidates[place];
     const auto& pace = paces_[candidate.rail];
     const auto claim = peer.claims[place];
-    const auto span = to_ticks(horizon) + 4 * candidate.cost.latency;
+    const auto span = to_ticks(Fill::least) + 4 * candidate.cost.latency;
     const auto per_byte = std::max(candidate.cost.per_byte, learns_ ? pace.own_per_byte() : 0);
     const auto enough =
         std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), pace.allowance(busy_.time()));
@@ -217,6 +216,7 @@ void World::feed_all() {
     for (std::size_t n = 0; n < peers_.size(); ++n) {
         const auto number = (next_fed_ + n) % peers_.size();
         auto& peer = peers_[number];
+        if (!peer.bulk.empty()) replan(peer);
         for (std::size_t place = 0; place < peer.candidates.size(); ++place) {
             while (!peer.bulk.empty()) {
                 const auto bytes = piece_for(peer, place);
@@ -224,6 +224,10 @@ void World::feed_all() {
                 const auto message = peer.bulk.front().message;
                 peer.bulk.front().bytes -= bytes;
                 if (peer.bulk.front().bytes == 0) peer.bulk.pop_front();
+                auto& candidate = peer.candidates[place];
+                peer.claims[place] -= bytes;
+                claims_[candidate.rail] -= bytes;
+                look_at_backlog(candidate, paces_[candidate.rail], node_, now_);
                 hand_over(number, place, bytes, message);
             }
         }

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "sched/fill.hpp"
 #include "sched/node_load.hpp"
 #include "sched/pace.hpp"
 #include "sched/policy.hpp"
@@ -71,11 +72,10 @@ public:
     [[nodiscard]] double own_per_byte_ns(std::size_t rail) const;
 
 private:
-    // As in src/rails/bulk_plan.cpp, but for its turns: to give something to a rail takes no time here.
+    // As in src/rails/bulk_plan.cpp, but for its turns: to give something to a rail takes no time here, and no host tells what
+    // has landed.
     static constexpr std::uint64_t smallest_share = 16 * 1024;
     static constexpr std::uint64_t fragment = 256 * 1024;
-    static constexpr base::Nanoseconds horizon = base::millisecond;
-    static constexpr base::Nanoseconds piece_time = base::millisecond / 4;
 
     struct Ack {
         base::Nanoseconds at;
@@ -109,7 +109,7 @@ private:
     void refresh(Peer& peer);
     void replan(Peer& peer);
     void drop_claims(Peer& peer);
-    [[nodiscard]] std::uint64_t piece_for(Peer& peer, std::size_t place);
+    [[nodiscard]] std::uint64_t piece_for(const Peer& peer, std::size_t place) const;
     void feed_all();
 
     Policy& policy_;
