@@ -141,6 +141,7 @@ sched::Ticks told_in_lumps(base::Nanoseconds per_byte) {
     pace.sent(64 * kib, now);
     for (int look = 1; look <= 200; ++look) {
         now += spacing;
+        pace.sent(passes, now);  // as much as it has passed
         untold += passes;
         const bool all = look % 5 == 0;
         const auto told = all ? untold : passes / 4;
@@ -151,7 +152,6 @@ sched::Ticks told_in_lumps(base::Nanoseconds per_byte) {
         }
         pace.delivered(all ? told - told / 2 : told);
         pace.settle(now, now, {}, {.exact = true});
-        pace.sent(told, now);
     }
     return pace.per_byte();
 }
