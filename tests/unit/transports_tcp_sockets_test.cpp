@@ -1,8 +1,8 @@
 // Sockets of the tcp transport are what the parameters say.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <catch2/catch.hpp>
@@ -43,11 +43,9 @@ TEST_CASE("both ends of a tcp link have the congestion control that the paramete
     auto there = tcp::start_connect(loopback(), listener.endpoint, options);
     REQUIRE(there.ok());
     tcp::Endpoint from;
-    base::FileDescriptor here;
-    for (int tries = 0; tries < 1000 && !here.valid(); ++tries) {
-        here = tcp::accept_next(listener.socket.get(), options, from);
-        ::usleep(1000);
-    }
+    pollfd knock{listener.socket.get(), POLLIN, 0};
+    REQUIRE(::poll(&knock, 1, 10'000) == 1);
+    const auto here = tcp::accept_next(listener.socket.get(), options, from);
     REQUIRE(here.valid());
     CHECK(congestion_of(there.value().get()) == "reno");
     CHECK(congestion_of(here.get()) == "reno");
