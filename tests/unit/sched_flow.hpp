@@ -4,6 +4,7 @@
 // Lifetime: a value.
 #pragma once
 
+#include <catch2/catch.hpp>
 #include <cstdint>
 #include <deque>
 #include <utility>
@@ -12,6 +13,13 @@
 #include "sched/wire.hpp"
 
 namespace railmux::sched::test {
+
+/// Of a rate, in ns a byte.
+inline void check_near(double value, double expected, double tolerance) {
+    INFO(value << " ns/B, expected " << expected);
+    CHECK(value > expected * (1 - tolerance));
+    CHECK(value < expected * (1 + tolerance));
+}
 
 /// A sender that keeps `window` bytes on one rail, and what its Pace makes of that.
 class Flow {
