@@ -134,13 +134,43 @@ def arguments(text):
     return options
 
 
-def run_cases(cases, options):
+def paired_arguments(text):
+    """... of what can be measured of two builds: see builds_of."""
+    options = arguments(text)
+    options.add_argument("--against", metavar="BUILD_DIR", type=pathlib.Path,
+                         help="measure another build of railmux, too, in turns with this one in every round")
+    return options
+
+
+def builds_of(options):
+    """What is appended to the names of its cases, and the program."""
+    builds = {"": railmux}
+    if options.against:
+        builds[", the other build"] = options.against / "src/tools/railmux"
+    for program in builds.values():
+        if not program.exists():
+            raise SystemExit(f"{program} is missing: build it, or name another build")
+    return builds
+
+
+def measure_with(program, what):
+    """With that one as railmux."""
+    global railmux
+    own, railmux = railmux, program
+    try:
+        return Steady.measure(what)
+    finally:
+        railmux = own
+
+
+def run_cases(cases, options, builds=None):
     """Measures the cases (name, rig: (rates, burst), measure, target, whether more is better) and prints one line for each.
 
-    measure() gives (ratio, text of railmux's figure, text of the other one's).
+    measure() gives (ratio, text of railmux's figure, text of the other one's). `builds`: see builds_of.
     """
     results = []
     up = None
+    builds = builds or {"": railmux}
     try:
         for name, wanted, measure, target, more in cases:
             if options.only not in name:
@@ -148,13 +178,14 @@ def run_cases(cases, options):
             if wanted != up:
                 rig_up(*wanted)
                 up = wanted
-            runs = []
+            runs = {build: [] for build in builds}
             for number in range(options.rounds):
                 print(f"\r{name}: {number + 1}/{options.rounds}   ", end="", file=sys.stderr, flush=True)
-                runs.append(Steady.measure(measure))
+                for build, program in builds.items():
+                    runs[build].append(measure_with(program, measure))
             print("\r" + " " * 70 + "\r", end="", file=sys.stderr)
-            runs.sort()
-            results.append(show(name, runs, target, more, options.json, not results))
+            for build, found in runs.items():
+                results.append(show(name + build, sorted(found), target, more, options.json, not results))
     finally:
         rig_down()
     Steady.report("round")
