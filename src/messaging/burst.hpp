@@ -26,7 +26,7 @@ public:
     /// its peer is known to have got everything before it.
     template <typename Answered>
     [[nodiscard]] RAILMUX_IN_LINE bool add(std::size_t bytes, base::Nanoseconds now, Answered answered) noexcept {
-        if (waiting_ > 0 && now - added_ > soon) habit_.late(waiting_ > bare);
+        if (waiting_ > 0 && now - added_ > soon) habit_.late(waiting_ > not_put_off);
         added_ = now;
         const auto since = now - last_left_;
         if (waiting_ == 0 && since >= gap) {
@@ -54,14 +54,14 @@ public:
     /// Whoever has sent several looks for results at `now`, before they have left.
     void looked(base::Nanoseconds now) noexcept {
         if (now - added_ > soon) {
-            habit_.late(waiting_ > bare);
+            habit_.late(waiting_ > not_put_off);
         } else if (waiting_ >= many) {
             habit_.prompt();
         }
     }
     /// Whether that comes right behind the last message, as far as is known: then even rails that gain nothing by it may be
     /// given this one later, as it is not the first that waits. Who computes in between is not to find that nothing was sent.
-    [[nodiscard]] bool prompt() const noexcept { return waiting_ >= bare && habit_.shown(); }
+    [[nodiscard]] bool prompt() const noexcept { return waiting_ >= not_put_off && habit_.shown(); }
 
 private:
     // Soon: a few times what a call that sends costs.
@@ -75,7 +75,7 @@ private:
     // the first ones are not put off.
     static constexpr base::Nanoseconds soon = base::microsecond;
     static constexpr std::uint32_t many = 6;
-    static constexpr std::uint32_t bare = 2;
+    static constexpr std::uint32_t not_put_off = 2;
 
     base::Nanoseconds last_left_ = 0;
     base::Nanoseconds added_ = 0;  // the last message

@@ -8,13 +8,6 @@
 
 namespace railmux::rails {
 
-namespace {
-// In some 100 us, as acknowledgements go.
-constexpr std::uint64_t some_data = 4 * 1024;
-// Tells wide rails from narrow ones: at 1 Gbit/s they take 131 us.
-constexpr std::uint64_t wide_bytes = 16 * 1024;
-}  // namespace
-
 void RailManager::run_acks(base::Nanoseconds now) {
     const auto talk_of = [&](std::uint32_t peer) { return peers_[peer].talk.get(); };
     const auto owed = [&](std::uint32_t peer) {
@@ -51,53 +44,9 @@ void RailManager::tell_time(Link& link, const Conversation& talk, std::uint32_t 
     if (!link.asks_too_much()) enqueue(link, ack_frame(talk, seq, now), now);
 }
 
-/// Of the links of a peer that has any, the one with least to send. One that is spare because processors move it does not
-/// count: where it gets on, so does the one that they use.
-Link& RailManager::least_busy(const Conversation& talk) noexcept {
-    const auto before = [&](std::uint32_t a, std::uint32_t b) {
-        const Link& one = links_.at(a);
-        const Link& other = links_.at(b);
-        const auto left_out = [&](const Link& link) {
-            const auto& candidate = talk.candidates[link.place];
-            return candidate.spare && candidate.by_processors;
-        };
-        if (left_out(one) != left_out(other)) return left_out(other);
-        return one.queued_bytes < other.queued_bytes;
-    };
-    return links_.at(*std::ranges::min_element(talk.links, before));
-}
-
-/// Whether the peer has sent data of late, and not only a few small messages. Asked once for each acknowledgement to it: what
-/// came before the last one counts for half as much.
-bool RailManager::brings_data(Conversation& talk) noexcept {
-    std::uint64_t sum = 0;
-    for (const auto slot : talk.links) sum += links_.at(slot).traffic->received_bytes;
-    // Links come and go, and what they have brought with them.
-    const auto more = sum - std::min(sum, std::exchange(talk.brought, sum));
-    talk.brought_lately = talk.brought_lately / 2 + more;
-    return talk.brought_lately >= some_data;
-}
-
-/// The one with the least latency, which is looked at and costs least. Under load latencies are known to some ten microseconds
-/// only, and a narrow rail misses most what a packet costs it: so where data comes in, the one over which some would be there
-/// first, were all idle. Unless what waits there would keep the acknowledgement for longer than it may be kept back.
-Link& RailManager::link_for_ack(Conversation& talk, base::Nanoseconds now) noexcept {
-    if (talk.links.size() == 1 || !policy_.predicts()) return least_busy(talk);
-    ledger_.refresh(talk, now);
-    const auto bytes = brings_data(talk) ? wide_bytes : 0;
-    const auto idle = [&](const sched::Cost& cost) { return cost.latency + sched::times(bytes, cost.per_byte); };
-    const auto before = [&](const sched::Candidate& one, const sched::Candidate& other) {
-        return one.spare != other.spare ? other.spare : idle(one.cost) < idle(other.cost);
-    };
-    const auto best = std::ranges::min_element(talk.candidates, before);
-    const auto waits = policy_.delivery(*best, FrameHeader::size, now) - best->cost.latency;
-    if (waits > sched::to_ticks(owed_acks_.delay())) return least_busy(talk);
-    return links_.at(talk.links[static_cast<std::size_t>(best - talk.candidates.begin())]);
-}
-
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
     if (talk.links.empty()) return;  // it stays owed until there is a link again
-    enqueue(link_for_ack(talk, now), ack_frame(talk), now);
+    enqueue(ack_route_.next(talk, now), ack_frame(talk), now);
     talk.owed.told();
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/clock.hpp"
 #include "base/stable_vector.hpp"
+#include "rails/inflow.hpp"
 #include "rails/link.hpp"
 #include "rails/owed_acks.hpp"
 #include "rails/peer_clock.hpp"
@@ -128,10 +129,9 @@ struct Conversation {
     bool follows = false;       // of rails that are about equal, we take the peer's: one side must, and not both
     bool behind_there = false;  // the peer does not keep up with what comes in: rails wait for it, it not for them
     std::uint32_t last_link = no_link;  // over which the last frame came in
-    std::uint64_t brought = 0;         // bytes, over the links that there are, when it was last acknowledged by itself,
-    std::uint64_t brought_lately = 0;  // and before that, the less the longer ago
-    base::Nanoseconds arrived = 0;     // when the last frame came in,
-    std::uint32_t newest = 0;          // and one beyond its number
+    Inflow inflow;
+    base::Nanoseconds arrived = 0;  // when the last frame came in,
+    std::uint32_t newest = 0;       // and one beyond its number
     PeerClock clock;
     sched::Contest contest;
 

@@ -25,7 +25,8 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       ledger_(rails.capacity(), policy, peers_, links_, rounds_.looks(), keeping_up_),
       plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_),
       eager_(options_.eager, rails_, links_),
-      owed_acks_(options_.acks) {
+      owed_acks_(options_.acks),
+      ack_route_(policy_, ledger_, links_, owed_acks_.delay()) {
     // A piece may go another way than it was cut for.
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         options_.fragment = std::min(options_.fragment, rails_[rail].traits().max_put);

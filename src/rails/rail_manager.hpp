@@ -24,6 +24,7 @@
 #include "base/log.hpp"
 #include "model/bottleneck.hpp"
 #include "model/watch.hpp"
+#include "rails/ack_route.hpp"
 #include "rails/assessor.hpp"
 #include "rails/bulk_plan.hpp"
 #include "rails/connector.hpp"
@@ -340,9 +341,6 @@ private:
     void deny_puts(std::uint32_t peer, Frame& frame);
     static void drop_put(Frame& frame) noexcept;
     void drop_put(Link& link, Frame& frame);
-    [[nodiscard]] bool brings_data(Conversation& talk) noexcept;
-    [[nodiscard]] Link& link_for_ack(Conversation& talk, base::Nanoseconds now) noexcept;
-    [[nodiscard]] Link& least_busy(const Conversation& talk) noexcept;
     void send_ack(Conversation& talk, base::Nanoseconds now);
     [[nodiscard]] Frame* ack_frame(const Conversation& talk, std::optional<std::uint32_t> timed = {},
                                    base::Nanoseconds now = 0);
@@ -448,6 +446,7 @@ private:
     std::unique_ptr<Tracer> tracer_;  // where decisions are to be told
 
     OwedAcks owed_acks_;
+    AckRoute ack_route_;
     std::vector<std::uint32_t> dirty_;       // links with something to post
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since

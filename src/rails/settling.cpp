@@ -68,7 +68,7 @@ bool RailManager::park(const Link& link, Frame& frame) noexcept {
 /// behind all else. So answers are given once more, too, if the link is over that they went by: they may not have been heard.
 void RailManager::settle_anew(Conversation& talk, base::Nanoseconds now) {
     if (talk.links.empty()) return;
-    Link& link = least_busy(talk);
+    Link& link = ack_route_.least_busy(talk);
     std::vector<std::uint64_t> nonces;
     for (auto& answered : talk.answered) {
         const auto is_it = [&](std::uint32_t slot) { return links_.at(slot).nonce == answered.by; };
@@ -87,7 +87,7 @@ void RailManager::ask_to_settle(Conversation& talk, base::Nanoseconds now) {
     const auto count = std::min(talk.settling.size(), settle_most);
     for (std::size_t i = 0; i < count; ++i) base::store(body.data() + i * nonce_size, talk.settling[i]);
     const auto used = std::span<const std::byte>(body).first(count * nonce_size);
-    enqueue(least_busy(talk), probe_frame(pool_, FrameType::settle, used, 0), now);
+    enqueue(ack_route_.least_busy(talk), probe_frame(pool_, FrameType::settle, used, 0), now);
 }
 
 /// False: that is malformed.

@@ -1,0 +1,47 @@
+#include "rails/ack_route.hpp"
+
+#include <algorithm>
+
+namespace railmux::rails {
+
+namespace {
+// Tells wide rails from narrow ones: at 1 Gbit/s they take 131 us.
+constexpr std::uint64_t wide_bytes = 16 * 1024;
+}  // namespace
+
+Link& AckRoute::next(Conversation& talk, base::Nanoseconds now) noexcept {
+    if (talk.links.size() == 1 || !policy_.predicts()) return least_busy(talk);
+    ledger_.refresh(talk, now);
+    std::uint64_t brought = 0;
+    for (const auto slot : talk.links) brought += links_.at(slot).traffic->received_bytes;
+    talk.inflow.noted(brought);
+    const auto place = best(talk.candidates, talk.inflow.data());
+    const auto& candidate = talk.candidates[place];
+    const auto waits = policy_.delivery(candidate, FrameHeader::size, now) - candidate.cost.latency;
+    return waits > sched::to_ticks(patience_) ? least_busy(talk) : links_.at(talk.links[place]);
+}
+
+std::size_t AckRoute::best(std::span<const sched::Candidate> candidates, bool data) noexcept {
+    const auto bytes = data ? wide_bytes : 0;
+    const auto idle = [&](const sched::Cost& cost) { return cost.latency + sched::times(bytes, cost.per_byte); };
+    const auto before = [&](const sched::Candidate& one, const sched::Candidate& other) {
+        return one.spare != other.spare ? other.spare : idle(one.cost) < idle(other.cost);
+    };
+    return static_cast<std::size_t>(std::ranges::min_element(candidates, before) - candidates.begin());
+}
+
+Link& AckRoute::least_busy(const Conversation& talk) noexcept {
+    const auto before = [&](std::uint32_t a, std::uint32_t b) {
+        const Link& one = links_.at(a);
+        const Link& other = links_.at(b);
+        const auto left_out = [&](const Link& link) {
+            const auto& candidate = talk.candidates[link.place];
+            return candidate.spare && candidate.by_processors;
+        };
+        if (left_out(one) != left_out(other)) return left_out(other);
+        return one.queued_bytes < other.queued_bytes;
+    };
+    return links_.at(*std::ranges::min_element(talk.links, before));
+}
+
+}  // namespace railmux::rails

@@ -1,0 +1,42 @@
+// AckRoute: the link that an acknowledgement takes which goes by itself, and what else may go over any.
+//
+// Threads: one engine at a time.
+// Lifetime: refers to what belongs to the rail manager that has it.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "base/clock.hpp"
+#include "rails/ledger.hpp"
+#include "rails/link.hpp"
+#include "rails/peer.hpp"
+#include "sched/policy.hpp"
+
+namespace railmux::rails {
+
+class AckRoute {
+public:
+    /// An acknowledgement may be kept back for `patience`, on its link, too.
+    AckRoute(const sched::Policy& policy, Ledger& ledger, LinkTable& links, base::Nanoseconds patience)
+        : policy_(policy), ledger_(ledger), links_(links), patience_(patience) {}
+
+    /// For the next acknowledgement to a peer that has links.
+    [[nodiscard]] Link& next(Conversation& talk, base::Nanoseconds now) noexcept;
+    /// Of the links of a peer that has any, the one with least to send. One that is spare because processors move it does not
+    /// count: where it gets on, so does the one that they use.
+    [[nodiscard]] Link& least_busy(const Conversation& talk) noexcept;
+
+    /// The place of the link with the least latency, which is looked at and costs least. Under load latencies are known to some
+    /// ten microseconds only, and a narrow rail misses most what a packet costs it: so where `data` comes in, of the one over
+    /// which some would be there first, were all idle.
+    [[nodiscard]] static std::size_t best(std::span<const sched::Candidate> candidates, bool data) noexcept;
+
+private:
+    const sched::Policy& policy_;
+    Ledger& ledger_;
+    LinkTable& links_;
+    base::Nanoseconds patience_;
+};
+
+}  // namespace railmux::rails
