@@ -7,6 +7,7 @@
 // ns half a round trip (the low end and the median), the gap and its error, o_s and o_r.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 #include <exception>
 #include <fstream>
@@ -15,6 +16,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "model/assess.hpp"
@@ -44,10 +46,20 @@ std::vector<model::Sample> read(const std::string& name) {
         if (all.size() != head.size()) throw std::runtime_error(fmt::format("{} is not complete: {}", name, row));
         std::map<std::string, std::string> of;
         for (std::size_t i = 0; i < all.size(); ++i) of[head[i]] = all[i];
-        if (rail.empty()) rail = of.at("rail");
-        if (of.at("rail") != rail) break;
+        const auto cell = [&](const char* column) -> const std::string& {
+            const auto found = of.find(column);
+            if (found != of.end()) return found->second;
+            throw std::runtime_error(
+                fmt::format("{} has no column {}: not written by this railmux probe", name, column));
+        };
+        if (rail.empty()) rail = cell("rail");
+        if (cell("rail") != rail) break;
         const auto number = [&](const char* column) {
-            return static_cast<base::Nanoseconds>(std::stoll(of.at(column)));
+            const auto& text = cell(column);
+            base::Nanoseconds value = 0;
+            const auto end = std::from_chars(text.data(), text.data() + text.size(), value);
+            if (end.ec == std::errc{} && end.ptr == text.data() + text.size()) return value;
+            throw std::runtime_error(fmt::format("{}: {} is not a number: {}", name, column, text));
         };
         model::Sample sample;
         sample.train = {.n = static_cast<std::uint32_t>(number("n")),
