@@ -122,6 +122,12 @@ def rig_up(rates, burst="256kb"):
     subprocess.run([*rig, "up", *rates, "--burst", burst], check=True)
 
 
+def congestion_control():
+    """What the rig gives the connections of its hosts: $RIG_CONGESTION, else cubic."""
+    return subprocess.run([*rig, "exec", "A", "cat", "/proc/sys/net/ipv4/tcp_congestion_control"], stdout=subprocess.PIPE,
+                          text=True, check=True).stdout.strip()
+
+
 def rig_down():
     subprocess.run([*rig, "down"], check=False)
 

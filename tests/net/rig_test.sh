@@ -88,6 +88,16 @@ for address in 10.77.0.2 10.77.1.2 fd77:1::2; do
     reaches $address || fail "$address is not reached after restore"
 done
 
+control() { "$rig" --name rigtest2 exec B cat /proc/sys/net/ipv4/tcp_congestion_control; }
+allowed() { cat /proc/sys/net/ipv4/tcp_allowed_congestion_control 2>/dev/null || true; }
+were=$(allowed)
+"$rig" --name rigtest2 --congestion reno up none  # no kernel is without it
+[ "$(control)" = reno ] || fail "--congestion reno gave $(control)"
+warning=$("$rig" --name rigtest2 up none 2>&1)
+[ "$(control)" = cubic ] || [[ $warning == *"instead of cubic"* ]] || fail "neither cubic nor a warning, but $(control)"
+! RIG_CONGESTION=nosuch "$rig" --name rigtest2 up none 2>/dev/null || fail "an unknown congestion control is accepted"
+[ "$(allowed)" = "$were" ] || fail "the machine allows other congestion controls than before: $(allowed), not $were"
+
 "$rig" --name rigtest2 up none none --uplink 40mbit
 [[ $(ip netns list) == *rigtest2-between* ]] || fail "no switches between A and B"
 "$rig" --name rigtest2 exec B python3 -c 'import socket, time
