@@ -191,15 +191,35 @@ TEST_CASE("what a byte takes is the median of several", "[shm][costs]") {
     CHECK(std::abs(*timed.per_byte() - 0.15) < 1e-6);
 }
 
-TEST_CASE("large puts go the other way in turns until both are known, then one in 64", "[shm][costs]") {
+TEST_CASE("large puts go the other way in turns until both are known, then one in 64 or more", "[shm][costs]") {
     Trying trying;
-    const auto others = [&](bool known, int puts) {
+    const auto others = [&](bool known, std::uint32_t every, int puts) {
         int count = 0;
-        for (int i = 0; i < puts; ++i) count += trying.other_way(known) ? 1 : 0;
+        for (int i = 0; i < puts; ++i) count += trying.other_way(known, every) ? 1 : 0;
         return count;
     };
-    CHECK(others(false, 20) == 10);
-    CHECK(others(true, 640) == 10);
+    CHECK(others(false, 0, 20) == 10);
+    CHECK(others(true, 64, 640) == 10);
+    CHECK(others(true, 500, 5000) == 10);
+    CHECK(others(true, 0, 640) == 10);  // the other side may tell anything
+    CHECK(others(true, ~0U, 10 * static_cast<int>(Trying::most_every)) == 10);
+}
+
+TEST_CASE("the other way is tried for a two-hundredth of the time at most", "[shm][costs]") {
+    const auto every = [](base::Nanoseconds ring, base::Nanoseconds fetch) {
+        Ways ways;
+        for (int i = 0; i < 9; ++i) {
+            static_cast<void>(ways.ring.add(ring, 65'536));
+            static_cast<void>(ways.fetch.add(fetch - 1200, 65'536));  // as fetches are told: without the call
+        }
+        return ways.try_every(1200);
+    };
+    CHECK(every(35'000, 7'000) == 800);
+    CHECK(every(7'000, 35'000) == 800);
+    CHECK(every(7'200, 7'000) == Trying::least_every);
+    CHECK(every(7'000'000, 7'000) == Trying::most_every);
+    CHECK(every(0, 7'000) == Trying::least_every);
+    CHECK(Ways{}.try_every(1200) == Trying::least_every);
 }
 
 TEST_CASE("a rail reaches those of its node and user", "[shm]") {

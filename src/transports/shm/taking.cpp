@@ -110,7 +110,9 @@ void Rail::time_fetch(Link& link, base::Nanoseconds begun, std::uint64_t bytes) 
 void Rail::tell_way(Link& link) noexcept {
     const auto from = link.ways.fetch_from(bulk_.judge->fetch);
     constexpr std::uint64_t most = ~std::uint32_t{0};
-    if (from) link.ours->fetch_from.store(static_cast<std::uint32_t>(std::min(*from, most)), std::memory_order_relaxed);
+    if (!from) return;
+    link.ours->try_every.store(link.ways.try_every(bulk_.judge->fetch), std::memory_order_relaxed);
+    link.ours->fetch_from.store(static_cast<std::uint32_t>(std::min(*from, most)), std::memory_order_relaxed);
 }
 
 /// A turn's worth of it. False: there is more, or it is the link's end.
