@@ -46,6 +46,7 @@ void Rail::begin_turn(Link& link) noexcept {
     share.bytes.store(gets.theirs.size(), std::memory_order_relaxed);
     share.address.store(reinterpret_cast<std::uintptr_t>(gets.theirs.data()), std::memory_order_relaxed);
     share.word.store(++gets.number * Share::states + Share::open, std::memory_order_release);
+    if (get.source.left() >= least_waking) wake(link, Sleep::until_news);
 }
 
 /// A turn of the oldest, or what is left of it.
@@ -57,6 +58,7 @@ void Rail::get_some(Link& link) noexcept {
         gets.begun = timed ? base::now_ns() : 0;
         gets.status = read_shown(link, gets.ours, get.offset);
         gets.here = true;
+        moved_ = true;
     }
     if (!gets.theirs.empty()) {
         const auto state = take_back(link);
@@ -119,6 +121,7 @@ void Rail::help(Link& link) noexcept {
     const auto base = word - Share::open;
     if (!share.word.compare_exchange_strong(word, base + Share::taken, std::memory_order_acq_rel)) return;
     const bool good = link.process.write(address, *from);
+    moved_ = true;
     share.word.store(base + (good ? Share::done : Share::failed), std::memory_order_seq_cst);
     wake(link, Sleep::until_room);
 }

@@ -96,6 +96,8 @@ std::size_t Rail::serve_others(std::size_t looks, Batch& batch) noexcept {
         if (link.restless || link.reader.ready() || asks_for_help(link)) serve(link, batch);
     }
     hand_out(batch);
+    // Who sleeps now keeps the other side waiting, which has more as soon as this is out of its way.
+    if (std::exchange(moved_, false) && batch.count == 0) batch.next(EventKind::moved, LinkId{});
     return batch.count;
 }
 

@@ -251,6 +251,7 @@ void Rail::push_partial(Link& link) noexcept {
     const auto before = link.writer.written();
     push_pieces(link, partial.op, partial.notify, partial.put, partial.source);
     if (link.writer.written() == before) return;
+    moved_ = true;
     if (partial.source.left() == 0) events_.done(link.id, partial.cookie, WorkStatus::ok);
     wake(link, Sleep::until_news);
 }

@@ -20,7 +20,7 @@ int Rail::arm() noexcept {
 /// Whether a poll would find something: the second look, after we said that we sleep.
 bool Rail::something_came() noexcept {
     for (auto* link : active_) {
-        if (link->hung_up || link->reader.ready(std::memory_order_seq_cst)) return true;
+        if (link->hung_up || link->reader.ready(std::memory_order_seq_cst) || asks_for_help(*link)) return true;
         if (link->phase == LinkPhase::ending && !still_used(*link)) return true;
         if (link->phase == LinkPhase::up && link->getting() && !still_written(*link)) return true;
         if (!link->waits_for_room()) continue;

@@ -56,6 +56,7 @@ bool Rail::take_piece(Link& link, const Head& head, Batch& batch) noexcept {
     if (head.size > max_frame - assembly.size) return broken(link);
     std::memcpy(assembly.bytes.get() + assembly.size, link.reader.data(head.size), head.size);
     assembly.size += head.size;
+    moved_ = true;
     if (!last) return true;
     batch.next(EventKind::received, link.id).data = {assembly.bytes.get(), assembly.size};
     lent_frames_.push_back(std::move(assembly.bytes));
@@ -82,6 +83,7 @@ bool Rail::take_put(Link& link, const Head& head) noexcept {
     if (head.size > most_piece || put.left < head.size || link.fetch) return broken(link);
     const auto place = place_of(link, put);
     if (place && head.size > 0) std::memcpy(place->data(), link.reader.data(head.size), head.size);
+    moved_ = true;
     if (bulk_.judge) time_piece(link, head, put.left);
     if ((head.flags & flag_last) != 0) placed(link, (head.flags & flag_notify) != 0, put.immediate);
     return true;
@@ -134,6 +136,7 @@ bool Rail::take_fetch(Link& link, const Head& head) noexcept {
             return false;
         if (begun != 0) time_fetch(link, begun, bytes);
         under_way.done += bytes;
+        moved_ = true;
         if (under_way.done < under_way.head.bytes) return false;
     }
     if ((under_way.flags & flag_last) != 0) placed(link, (under_way.flags & flag_notify) != 0, put.immediate);
