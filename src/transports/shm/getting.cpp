@@ -114,9 +114,13 @@ void Rail::help(Link& link) noexcept {
     const auto offset = share.offset.load(std::memory_order_relaxed);
     const auto bytes = share.bytes.load(std::memory_order_relaxed);
     const auto address = share.address.load(std::memory_order_relaxed);
-    if (word % Share::states != Share::open || bytes == 0 || bytes > fetch_step || !link.readable) return;
-    const auto from = regions_.find(key, offset, bytes, Access::remote_read);
-    if (!from) return;
+    if (word % Share::states != Share::open) return;
+    const bool sane = bytes > 0 && bytes <= fetch_step && link.readable;
+    const auto from = sane ? regions_.find(key, offset, bytes, Access::remote_read) : std::nullopt;
+    if (!from) {
+        link.declined = word;
+        return;
+    }
     // If the word is still the same, what was read with it belongs together.
     const auto base = word - Share::open;
     if (!share.word.compare_exchange_strong(word, base + Share::taken, std::memory_order_acq_rel)) return;

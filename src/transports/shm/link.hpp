@@ -161,6 +161,7 @@ struct Link {
     PartialWork partial;
     FetchedWorks fetched;
     std::unique_ptr<Gets> gets;  // none: there never was one
+    std::uint64_t declined = 0;  // the share that it offers, and that may not be copied: nothing to stay awake for
 
     std::uint16_t undone = 0;              // works accepted whose `done` has not been handed out
     bool refused = false;                  // a work; whoever sleeps then waits for room

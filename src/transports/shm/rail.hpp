@@ -172,7 +172,8 @@ private:
     [[nodiscard]] WorkStatus read_shown(Link& link, std::span<std::byte> to, std::uint64_t behind) noexcept;
     [[nodiscard]] static Share::State take_back(Link& link) noexcept;
     [[nodiscard]] bool asks_for_help(const Link& link) const noexcept {
-        return shown_ > 0 && link.theirs->share.state() == Share::open;
+        if (shown_ == 0 || link.theirs->share.state() != Share::open) return false;
+        return link.theirs->share.word.load(std::memory_order_relaxed) != link.declined;
     }
     void help(Link& link) noexcept;
 
@@ -202,7 +203,7 @@ private:
     std::unique_ptr<std::byte[]> staging_;  // frames are lent from here
     std::size_t staged_ = 0;
     bool moved_ = false;  // bytes, in this poll
-    bool lent_ = false;  // the last poll lent or reported something else, or ended a link
+    bool lent_ = false;   // the last poll lent or reported something else, or ended a link
     std::vector<std::unique_ptr<std::byte[]>> lent_frames_;   // those that came in several pieces
     std::vector<std::unique_ptr<std::byte[]>> spare_frames_;  // for the next ones
 
