@@ -61,7 +61,7 @@ struct PutHeader {
 };
 
 inline constexpr std::size_t frame_bytes = 64 * 1024;
-// A put comes in pieces: small enough to be copied while in the cache, or of this size where the provider fetches large messages
+// A put comes in pieces: small enough to be copied while in the cache, or larger where the provider fetches large messages
 // (Port::fetches). rxm copies up to 128 KiB at both sides, in parts of 16 KiB, and what is larger goes straight from one buffer
 // into the other.
 inline constexpr std::size_t piece_bytes = 64 * 1024;
