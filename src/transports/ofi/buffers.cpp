@@ -11,6 +11,7 @@ namespace {
 
 // Two megabytes of room for what comes between two looks: 100 us at 160 Gbit/s.
 constexpr std::size_t multi_bytes = 512 * 1024;
+constexpr std::size_t multi_messages = 4;  // at least, of the largest
 constexpr std::size_t multi_wanted = 4;
 constexpr std::size_t single_wanted = 64;
 // Messages that wait for an earlier one hold their buffer; how far this can go is up to the senders.
@@ -20,25 +21,35 @@ constexpr std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64
 
 }  // namespace
 
-SendBuffer* SendBuffers::take() {
-    if (free_.empty()) {
-        if (buffers_.size() >= most) return nullptr;
-        try {
-            pages_.emplace_back(port_, chunk * aligned(message_bytes));
-        } catch (const Error&) {
-            return nullptr;  // there are fewer then; those there are come back
-        }
-        free_.reserve(buffers_.size() + chunk);
-        for (std::size_t i = 0; i < chunk; ++i) {
-            auto& buffer = buffers_.emplace_back();
-            buffer.data = pages_.back().data() + i * aligned(message_bytes);
-            buffer.descriptor = pages_.back().descriptor();
-            free_.push_back(&buffer);
-        }
-    }
-    auto* buffer = free_.back();  // the one used last is still in the caches
-    free_.pop_back();
+SendBuffers::SendBuffers(const Port& port) noexcept
+    : port_(port),
+      common_{.room = aligned(put_overhead + piece_bytes), .chunk = 16},
+      large_{.room = aligned(port.message_bytes), .chunk = 4} {}
+
+SendBuffer* SendBuffers::take(std::size_t bytes) {
+    auto& size = of(bytes);
+    if (size.free.empty() && !grow(size)) return nullptr;
+    auto* buffer = size.free.back();  // the one used last is still in the caches
+    size.free.pop_back();
     return buffer;
+}
+
+bool SendBuffers::grow(Size& size) {
+    if (size.all.size() * size.room >= most_bytes) return false;
+    try {
+        pages_.emplace_back(port_, size.chunk * size.room);
+    } catch (const Error&) {
+        return false;  // there are fewer then; those there are come back
+    }
+    size.free.reserve(size.all.size() + size.chunk);
+    for (std::size_t i = 0; i < size.chunk; ++i) {
+        auto& buffer = size.all.emplace_back();
+        buffer.data = pages_.back().data() + i * size.room;
+        buffer.room = size.room;
+        buffer.descriptor = pages_.back().descriptor();
+        size.free.push_back(&buffer);
+    }
+    return true;
 }
 
 void SendBuffers::unregister() noexcept {
@@ -47,7 +58,8 @@ void SendBuffers::unregister() noexcept {
 
 ReceiveBuffers::ReceiveBuffers(const Port& port)
     : port_(port),
-      bytes_(port.multi_receive ? multi_bytes : aligned(message_bytes)),
+      bytes_(port.multi_receive ? std::max(multi_bytes, multi_messages * aligned(port.message_bytes))
+                                : aligned(port.message_bytes)),
       wanted_(port.multi_receive ? multi_wanted : single_wanted),
       most_(wanted_ * growth) {
     if (const auto trouble = post(); !trouble.empty()) {
@@ -92,7 +104,7 @@ std::string ReceiveBuffers::post() {
 /// and there is no hole before it, all have.
 bool ReceiveBuffers::whole(const ReceiveBuffer& buffer) const noexcept {
     if (!port_.fetches) return true;
-    return !buffer.spoiled && buffer.came == buffer.end && buffer.bytes - buffer.end < message_bytes;
+    return !buffer.spoiled && buffer.came == buffer.end && buffer.bytes - buffer.end < port_.message_bytes;
 }
 
 void ReceiveBuffers::came(ReceiveBuffer& buffer, std::span<const std::byte> message) noexcept {

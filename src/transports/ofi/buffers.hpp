@@ -22,7 +22,9 @@ namespace railmux::transports::ofi {
 struct Peer;
 
 struct SendBuffer : Operation {
-    std::byte* data = nullptr;  // message_bytes
+    std::byte* data = nullptr;
+    std::size_t room = 0;
+    std::size_t bytes = 0;  // of the message
     void* descriptor = nullptr;
     Peer* peer = nullptr;  // where it goes
     LinkId link;           // whose it is; the link may be gone
@@ -30,22 +32,32 @@ struct SendBuffer : Operation {
 
 class SendBuffers {
 public:
-    explicit SendBuffers(const Port& port) noexcept : port_(port) {}
+    explicit SendBuffers(const Port& port) noexcept;
 
-    /// nullptr: all are on their way, or there is no memory for more.
-    [[nodiscard]] SendBuffer* take();
-    void give(SendBuffer& buffer) noexcept { free_.push_back(&buffer); }
-    [[nodiscard]] std::size_t on_their_way() const noexcept { return buffers_.size() - free_.size(); }
+    /// One with room for so many bytes. nullptr: all are on their way, or there is no memory for more.
+    [[nodiscard]] SendBuffer* take(std::size_t bytes);
+    void give(SendBuffer& buffer) noexcept { of(buffer.room).free.push_back(&buffer); }
+    [[nodiscard]] std::size_t on_their_way() const noexcept {
+        return common_.all.size() - common_.free.size() + large_.all.size() - large_.free.size();
+    }
     void unregister() noexcept;
 
 private:
-    static constexpr std::size_t chunk = 16;
-    static constexpr std::size_t most = 1024;  // 64 MiB
+    static constexpr std::size_t most_bytes = 64 << 20;  // of each size
+
+    struct Size {
+        std::size_t room = 0;
+        std::size_t chunk = 0;  // made at a time
+        std::deque<SendBuffer> all{};
+        std::vector<SendBuffer*> free{};
+    };
+    [[nodiscard]] Size& of(std::size_t bytes) noexcept { return bytes <= common_.room ? common_ : large_; }
+    [[nodiscard]] bool grow(Size& size);
 
     const Port& port_;
     std::vector<Pages> pages_;
-    std::deque<SendBuffer> buffers_;
-    std::vector<SendBuffer*> free_;
+    Size common_;
+    Size large_;  // pieces of puts, where the provider fetches them
 };
 
 struct ReceiveBuffer : Operation {

@@ -70,7 +70,7 @@ void Rail::greet(Peer& peer, LinkId link, std::vector<std::byte> bytes, bool hel
 }
 
 Rail::Sent Rail::send_greeting(const Greeting& greeting) noexcept {
-    auto* buffer = endpoint_->send_buffers.take();
+    auto* buffer = endpoint_->send_buffers.take(greeting.bytes.size());
     if (buffer == nullptr) return Sent::not_now;
     // Never injected: with a completion the rail knows when the peer can be forgotten.
     std::memcpy(buffer->data, greeting.bytes.data(), greeting.bytes.size());
@@ -83,6 +83,7 @@ Rail::Sent Rail::send_greeting(const Greeting& greeting) noexcept {
         return Sent::failed;
     }
     buffer->peer = greeting.peer;
+    buffer->bytes = 0;  // of no link's
     buffer->link = greeting.link;
     ++greeting.peer->sending;
     if (Link* link = links_.find(greeting.link); link != nullptr) ++link->sending;

@@ -108,18 +108,20 @@ std::vector<std::string> provider_names() {
     return names;
 }
 
-Port open_port(Info info, std::size_t message_bytes, bool sleeps) {
+Port open_port(Info info, Largest largest, bool sleeps) {
     Port port;
     port.info = std::move(info);
     const std::string provider = port.info->fabric_attr->prov_name;
-    if (port.info->ep_attr->max_msg_size < message_bytes) {
+    if (port.info->ep_attr->max_msg_size < largest.copied) {
         throw Error(ErrorCode::no_rails,
-                    fmt::format("provider {} sends no messages of {} bytes, only of {}", provider, message_bytes,
+                    fmt::format("provider {} sends no messages of {} bytes, only of {}", provider, largest.copied,
                                 port.info->ep_attr->max_msg_size),
                     "exclude it with RAILMUX_OFI_PROVIDERS");
     }
     port.multi_receive = (port.info->caps & FI_MULTI_RECV) != 0;
     port.fetches = port.multi_receive && fetches(provider);
+    port.message_bytes =
+        port.fetches && port.info->ep_attr->max_msg_size >= largest.fetched ? largest.fetched : largest.copied;
     port.fabric = made<fid_fabric>(provider, "fi_fabric",
                                    [&](auto** made) { return fi_fabric(port.info->fabric_attr, made, nullptr); });
     port.domain = made<fid_domain>(provider, "fi_domain", [&](auto** made) {
@@ -153,8 +155,8 @@ Port open_port(Info info, std::size_t message_bytes, bool sleeps) {
     }
     if (const int code = fi_enable(endpoint); code != 0) throw failure(provider, "fi_enable", code);
     if (port.multi_receive) {  // shm knows of no receives before the endpoint is enabled
-        const int code =
-            fi_setopt(&endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &message_bytes, sizeof message_bytes);
+        const int code = fi_setopt(&endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &port.message_bytes,
+                                   sizeof port.message_bytes);
         if (code != 0) throw failure(provider, "fi_setopt", code);
     }
     port.name = name_of(provider, endpoint);

@@ -50,10 +50,11 @@ struct Port {
     Handle<fid_cq> completions;
     Handle<fid_av> peers;
     Handle<fid_ep> endpoint;
-    std::vector<std::byte> name;  // of the endpoint, for others
-    int descriptor = -1;          // turns readable when completions come; -1 where the provider has none to trust
-    bool multi_receive = false;   // one buffer takes many messages
-    bool fetches = false;         // ... and is called filled while large ones are still on their way into it
+    std::vector<std::byte> name;    // of the endpoint, for others
+    int descriptor = -1;            // turns readable when completions come; -1 where the provider has none to trust
+    bool multi_receive = false;     // one buffer takes many messages
+    bool fetches = false;           // ... and is called filled while large ones are still on their way into it
+    std::size_t message_bytes = 0;  // of the largest that is sent and received
 
     // shm (1.17) goes on using the memory of endpoints of its own process that are closed, when others of the process send to
     // them or are closed in their turn. Such an endpoint stays until the transport ends.
@@ -63,9 +64,15 @@ struct Port {
     [[nodiscard]] bool registers() const noexcept { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
 };
 
-/// Opens an endpoint that receives messages of `message_bytes` at most. Throws Error. Without `sleeps` it has no descriptor, to
-/// which providers otherwise write, and from which they read, with each message.
-[[nodiscard]] Port open_port(Info info, std::size_t message_bytes, bool sleeps);
+/// The largest message, by what the provider does with such.
+struct Largest {
+    std::size_t copied = 0;   // it must be able to send that
+    std::size_t fetched = 0;  // where it does so (Port::fetches)
+};
+
+/// Opens an endpoint. Throws Error. Without `sleeps` it has no descriptor, to which providers otherwise write, and from which
+/// they read, with each message.
+[[nodiscard]] Port open_port(Info info, Largest largest, bool sleeps);
 
 /// What a negative return value or an error completion says.
 [[nodiscard]] std::string in_words(ssize_t code);

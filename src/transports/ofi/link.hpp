@@ -21,11 +21,13 @@ namespace railmux::transports::ofi {
 
 inline constexpr std::size_t max_segments = 8;
 inline constexpr std::uint32_t tx_depth = 64;     // works accepted and not handed out as done
-inline constexpr std::uint32_t max_sending = 32;  // messages of a link that the provider has: 2 MiB of pieces
+inline constexpr std::uint32_t max_sending = 32;  // messages of a link that the provider has
+inline constexpr std::size_t max_sending_bytes = 2 << 20;
 inline constexpr std::uint32_t largest_put = 1 << 20;
 // Early messages of a link: what is under way behind a large one that takes its time. Beyond that the large one is lost.
 inline constexpr std::size_t most_early = 1024;
 inline constexpr std::size_t most_early_bytes = 4 << 20;
+static_assert(most_early_bytes > max_sending_bytes + fetched_piece_bytes);
 
 enum class Phase : std::uint8_t {
     free,
@@ -103,6 +105,7 @@ struct Link {
     std::uint16_t next_expected = 0;  // of what comes
     std::uint32_t undone = 0;
     std::uint32_t sending = 0;
+    std::size_t sending_bytes = 0;
     OpenPut put;
     std::vector<Early> early;
     std::size_t early_bytes = 0;

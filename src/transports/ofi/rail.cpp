@@ -47,7 +47,7 @@ Rail::Rail(std::string name, Port port, Reopening::Open open, Common& common, ba
     watch(awake_, reopening_.descriptor());
     traits_ = {.name = std::move(name),
                .identity = address_.provider + " " + address_.fabric,
-               .max_frame = piece_bytes,
+               .max_frame = frame_bytes,
                .max_hello = max_hello,
                .max_reply = max_reply,
                .max_segments = max_segments,

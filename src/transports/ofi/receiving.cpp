@@ -131,6 +131,7 @@ void Rail::sent(SendBuffer& buffer) noexcept {
     --buffer.peer->sending;
     if (Link* link = links_.find(buffer.link); link != nullptr) {
         --link->sending;
+        link->sending_bytes -= buffer.bytes;
         room_ = room_ || link->put.open || link->refused;
     }
     endpoint_->send_buffers.give(buffer);

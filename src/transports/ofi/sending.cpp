@@ -88,8 +88,9 @@ Rail::Sent Rail::send_frame(Link& link, const Work& work) noexcept {
 /// The pieces of the open put that have not been sent; `yes` when that was the last.
 Rail::Sent Rail::send_pieces(Link& link) noexcept {
     auto& put = link.put;
+    const auto most = endpoint_->port.message_bytes - put_overhead;
     while (true) {
-        const auto bytes = std::min(put.source.left, piece_bytes);
+        const auto bytes = std::min(put.source.left, most);
         const auto rest = static_cast<std::uint32_t>(put.source.left - bytes);
         const PutHeader header{.key = put.key, .offset = put.offset, .immediate = put.immediate, .rest = rest};
         const auto flags = put.notify && rest == 0 ? Header::notify : std::uint8_t{0};
@@ -118,14 +119,17 @@ Rail::Sent Rail::send_message(Link& link, Kind kind, const PutHeader* put, std::
         write_all(small.data());
         code = fi_inject(endpoint, small.data(), size, link.peer->at);
     } else {
-        auto* buffer = link.sending < max_sending ? endpoint_->send_buffers.take() : nullptr;
+        const bool room = link.sending < max_sending && link.sending_bytes < max_sending_bytes;
+        auto* buffer = room ? endpoint_->send_buffers.take(size) : nullptr;
         if (buffer == nullptr) return Sent::not_now;
         write_all(buffer->data);
         buffer->peer = link.peer;
         buffer->link = link.id;
+        buffer->bytes = size;
         code = fi_send(endpoint, buffer->data, size, buffer->descriptor, link.peer->at, &buffer->context);
         if (code == 0) {
             ++link.sending;
+            link.sending_bytes += size;
             ++link.peer->sending;
         } else {
             endpoint_->send_buffers.give(*buffer);

@@ -158,12 +158,13 @@ std::unique_ptr<transports::Rail> OfiTransport::open(const RailInfo& device) {
     if (known == domains_.end())
         throw Error(ErrorCode::no_rails, device.name + " is not there any more",
                     "it went away after it was listed: see `railmux info`");
+    constexpr Largest largest{.copied = put_overhead + piece_bytes, .fetched = put_overhead + fetched_piece_bytes};
     const auto open = [provider = known->provider, domain = known->domain, sleeps = sleeps_] {
         auto found = query(provider, domain);
         if (found.empty())
             throw Error(ErrorCode::no_rails, provider + " has no domain " + domain + " any more",
                         "it went away after it was listed: see `railmux info`");
-        return open_port(std::move(found.front()), message_bytes, sleeps);
+        return open_port(std::move(found.front()), largest, sleeps);
     };
     auto port = within(patience_slices, "opening " + device.name, open);
     return std::make_unique<Rail>(device.name, std::move(port), open, common_, log_);

@@ -28,7 +28,7 @@
 
 namespace railmux::transports::ofi {
 
-inline constexpr std::uint16_t wire_version = 2;
+inline constexpr std::uint16_t wire_version = 3;
 inline constexpr std::uint32_t no_place = ~std::uint32_t{0};
 
 enum class Kind : std::uint8_t { frame = 1, put, hello, heard, reply, refusal, bye };
@@ -60,10 +60,14 @@ struct PutHeader {
     std::uint32_t rest = 0;
 };
 
-// A put comes in pieces of this size: a few per rendezvous of the providers, whose own eager limits are below it, and small
-// enough to be copied while in the cache.
+inline constexpr std::size_t frame_bytes = 64 * 1024;
+// A put comes in pieces: small enough to be copied while in the cache, or larger where the provider fetches large messages
+// (Port::fetches). rxm copies up to 128 KiB at both sides, in parts of 16 KiB, and what is larger goes straight from one buffer
+// into the other.
 inline constexpr std::size_t piece_bytes = 64 * 1024;
-inline constexpr std::size_t message_bytes = Header::size + PutHeader::size + piece_bytes;
+inline constexpr std::size_t fetched_piece_bytes = 256 * 1024;
+inline constexpr std::size_t put_overhead = Header::size + PutHeader::size;
+static_assert(put_overhead + piece_bytes >= Header::size + frame_bytes);
 inline constexpr std::size_t max_hello = 256;
 inline constexpr std::size_t max_reply = 256;
 inline constexpr std::size_t max_address = 256;  // of a rail, as transport.hpp has it
