@@ -15,6 +15,9 @@ constexpr double left_over = 0.03;
 /// ... unless some size alone is further off than that.
 constexpr double far_off = 0.1;
 
+/// What one size says against a line counts from so many of its errors on.
+constexpr double sure_by = 3;
+
 double confidence(double value, double error, double shaky) noexcept {
     const double relative = error / std::max(std::abs(value), 1e-9);
     return (1 - shaky / 2) / (1 + 100 * relative * relative);  // 0.5 at 10 %
@@ -51,10 +54,12 @@ public:
 
     /// `before` is the range of the smaller sizes; none for the first.
     [[nodiscard]] ProtocolRange fit(const ProtocolRange* before) {
+        first_ = before == nullptr;
         fit_gap(before);
         range_.confidence.o_s = fit_overhead(&Measured::send, &Measured::send_point, range_.o_s);
         range_.confidence.o_r = fit_overhead(&Measured::receive, &Measured::receive_point, range_.o_r);
-        fit_latency(before == nullptr);
+        if (first_) keep_smallest();
+        fit_latency();
         return range_;
     }
 
@@ -107,16 +112,38 @@ private:
         return confidence(line.at(points.front().bytes), points.front().sigma, shaky_);
     }
 
+    /// What the smallest size takes was measured more often than any other. Lines, which other sizes bend, say it better only as
+    /// far as it is uncertain; they keep their slopes.
+    void keep_smallest() {
+        const auto& one = sizes_.front();
+        const auto passes = [&](Nanos& at_none, PerByte slope, double bytes, const Point& measured, std::size_t kept) {
+            const double line = at_none.count() + slope.ns * bytes;
+            if (kept == 0 || std::abs(measured.value - line) <= sure_by * measured.sigma) return;
+            at_none = Nanos(std::max(0.0, at_none.count() + measured.value - line));
+        };
+        const auto bytes = static_cast<double>(one.bytes);
+        passes(range_.g, range_.G, bytes - 1, one.gap_point(), one.gap.kept);
+        passes(range_.o_s.fixed, range_.o_s.per_byte, bytes, one.send_point(), one.send.kept);
+        passes(range_.o_r.fixed, range_.o_r.per_byte, bytes, one.receive_point(), one.receive.kept);
+    }
+
     /// A share of the time that the largest size takes.
     [[nodiscard]] double matters() const noexcept { return 0.01 * sizes_.back().single.low / 2; }
 
+    /// Half a round trip as it is typically met, less the jitter that is added to all predictions. Messages that leave after a long
+    /// rest vary by more than one byte does: the best of them found warm what an application's finds cold.
+    [[nodiscard]] double typical(const Measured& size) const noexcept {
+        const double low = size.single.low / 2, more = size.single.median / 2 - low - jitter_;
+        return !first_ && more > std::max(jitter_, far_off * low) ? low + more : low;
+    }
+
     /// What is left of half a round trip beyond the other parameters.
     [[nodiscard]] double left(const Measured& size) const noexcept {
-        return size.single.low / 2 - (range_.o_s.of(size.bytes) + range_.o_r.of(size.bytes)).count() -
+        return typical(size) - (range_.o_s.of(size.bytes) + range_.o_r.of(size.bytes)).count() -
                range_.G.of(size.bytes - 1).count();
     }
 
-    void fit_latency(bool first) {
+    void fit_latency() {
         std::vector<Point> points;
         std::size_t off = 0;
         bool far = false;
@@ -132,7 +159,7 @@ private:
         }
         range_.L = {Nanos(latency_at_one_), {0}};
         if (5 * off > points.size() || far)
-            range_.L = first ? growing_from_one(points) : latency(fit_line_if_sloped(points, matters()));
+            range_.L = first_ ? growing_from_one(points) : latency(fit_line_if_sloped(points, matters()));
         const auto& best = sizes_.front();
         range_.confidence.L = confidence(best.single.low / 2, best.single.error, shaky_);
     }
@@ -152,6 +179,7 @@ private:
     double latency_at_one_;
     double jitter_;
     double shaky_ = 0;  // share of sizes
+    bool first_ = true;
     ProtocolRange range_;
 };
 
