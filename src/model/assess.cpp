@@ -112,8 +112,8 @@ private:
         return confidence(line.at(points.front().bytes), points.front().sigma, shaky_);
     }
 
-    /// What the smallest size takes was measured more often than any other. Lines, which other sizes bend, say it better only as
-    /// far as it is uncertain; they keep their slopes.
+    /// What the smallest size takes was measured more often than any other. Lines, which other sizes bend, say it better only
+    /// as far as it is uncertain; they keep their slopes.
     void keep_smallest() {
         const auto& one = sizes_.front();
         const auto passes = [&](Nanos& at_none, PerByte slope, double bytes, const Point& measured, std::size_t kept) {
@@ -130,8 +130,8 @@ private:
     /// A share of the time that the largest size takes.
     [[nodiscard]] double matters() const noexcept { return 0.01 * sizes_.back().single.low / 2; }
 
-    /// Half a round trip as it is typically met, less the jitter that is added to all predictions. Messages that leave after a long
-    /// rest vary by more than one byte does: the best of them found warm what an application's finds cold.
+    /// Half a round trip as it is typically met, less the jitter that is added to all predictions. Messages that leave after
+    /// a long rest vary by more than one byte does: the best of them found warm what an application's finds cold.
     [[nodiscard]] double typical(const Measured& size) const noexcept {
         const double low = size.single.low / 2, more = size.single.median / 2 - low - jitter_;
         return !first_ && more > std::max(jitter_, far_off * low) ? low + more : low;
