@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "model/assess.hpp"
+#include "model/rest.hpp"
 
 namespace railmux::model {
 
@@ -46,8 +47,9 @@ Linear latency(const Line& line) noexcept { return {Nanos(line.of_none()), {line
 /// The ranges of one link, filled one after the other.
 class RangeFit {
 public:
-    RangeFit(std::span<const Measured> sizes, double latency_at_one, double jitter)
-        : sizes_(sizes), latency_at_one_(latency_at_one), jitter_(jitter) {
+    /// `cold_from`: the least size before whose messages a link rests for long.
+    RangeFit(std::span<const Measured> sizes, double latency_at_one, double jitter, double cold_from)
+        : sizes_(sizes), latency_at_one_(latency_at_one), jitter_(jitter), cold_from_(cold_from) {
         const auto shaky = std::ranges::count(sizes, true, &Measured::shaky);
         shaky_ = static_cast<double>(shaky) / static_cast<double>(sizes.size());
     }
@@ -131,10 +133,12 @@ private:
     [[nodiscard]] double matters() const noexcept { return 0.01 * sizes_.back().single.low / 2; }
 
     /// Half a round trip as it is typically met, less the jitter that is added to all predictions. Messages that leave after
-    /// a long rest vary by more than one byte does: the best of them found warm what an application's finds cold.
+    /// a long rest vary by more than one byte does: the best of them found warm what an application's finds cold. (In
+    /// the first range one byte stands for all.)
     [[nodiscard]] double typical(const Measured& size) const noexcept {
         const double low = size.single.low / 2, more = size.single.median / 2 - low - jitter_;
-        return !first_ && more > std::max(jitter_, far_off * low) ? low + more : low;
+        const bool cold = !first_ && static_cast<double>(size.bytes) >= cold_from_;
+        return cold && more > std::max(jitter_, far_off * low) ? low + more : low;
     }
 
     /// What is left of half a round trip beyond the other parameters.
@@ -178,6 +182,7 @@ private:
     std::span<const Measured> sizes_;
     double latency_at_one_;
     double jitter_;
+    double cold_from_;
     double shaky_ = 0;  // share of sizes
     bool first_ = true;
     ProtocolRange range_;
@@ -263,6 +268,18 @@ void end_where_deliveries_meet(LogGP& model, std::span<const Measured> sizes) {
     }
 }
 
+/// A message leaves as long after the one before as its own bytes take (Prober::rest), by the gaps of the largest sizes.
+double cold_from(std::span<const Measured> sizes) {
+    std::vector<double> per_byte;
+    for (const auto& size : sizes) {
+        if (size.bytes < sizes.back().bytes / 4 || size.gap.kept == 0) continue;
+        per_byte.push_back(size.gap.median / static_cast<double>(size.bytes));
+    }
+    if (per_byte.empty()) return std::numeric_limits<double>::max();
+    std::ranges::sort(per_byte);
+    return static_cast<double>(cold_after) / std::max(quantile(per_byte, 0.5), 1e-9);
+}
+
 /// Beyond what was measured a message is not delivered faster than the rail serves it, though the largest ones were: what
 /// rails let pass at once (token buckets, socket buffers) does not grow with the message.
 void bound_extrapolation(LogGP& model, std::uint64_t largest) {
@@ -291,16 +308,17 @@ Assessment assess(std::span<const Sample> samples, const ChangeOptions& options)
     model.half_round_trip = Nanos(std::max(0.0, smallest.single.median / 2));
     model.jitter = Nanos(std::max(0.0, (smallest.single.median - smallest.single.low) / 2));
     double latency_at_one = smallest.single.low / 2;
+    const auto cold = cold_from(sizes);
     std::size_t from = 0;
     for (const auto end : ends) {
         const auto part = std::span<const Measured>(sizes).subspan(from, end + 1 - from);
         if (from == 0) {  // the first range's overheads make L, and L makes its range
-            const auto r = RangeFit(part, 0, 0).fit(nullptr);
+            const auto r = RangeFit(part, 0, 0, cold).fit(nullptr);
             latency_at_one -=
                 (r.o_s.of(smallest.bytes) + r.o_r.of(smallest.bytes) + r.G.of(smallest.bytes - 1)).count();
         }
         auto range =
-            RangeFit(part, latency_at_one, model.jitter.count()).fit(from == 0 ? nullptr : &model.ranges.back());
+            RangeFit(part, latency_at_one, model.jitter.count(), cold).fit(from == 0 ? nullptr : &model.ranges.back());
         range.up_to_bytes = end + 1 == sizes.size() ? std::numeric_limits<std::uint64_t>::max() : sizes[end].bytes;
         model.ranges.push_back(range);
         from = end + 1;

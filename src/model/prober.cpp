@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/probe_wire.hpp"
+#include "model/rest.hpp"
 
 namespace railmux::model {
 
@@ -14,8 +15,6 @@ namespace {
 
 // Between two trains, however slow the rail.
 constexpr base::Nanoseconds longest_rest = base::second;
-// What a process does not look at for so long leaves its caches, perhaps.
-constexpr base::Nanoseconds cold_after = 200 * base::microsecond;
 constexpr std::uint32_t warm_ups = 4;
 
 /// Of a step whose samples are interrupted, in succession.

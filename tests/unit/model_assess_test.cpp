@@ -147,8 +147,9 @@ TEST_CASE("what one byte takes is what was measured of it, not what a line says 
     CHECK(found.ranges.back().G.ns == Approx(0.5).epsilon(0.02));
 }
 
-TEST_CASE("where large messages vary by more than one byte, what they typically take is predicted", "[model]") {
-    // Those that leave after a long rest find caches cold, most of them: from 16 KiB on two in three take half as long again.
+TEST_CASE("large messages that leave after a long rest are predicted as most of them find it", "[model]") {
+    // From 16 KiB on two in three find caches cold and take half as long again. Where a rail rests for no time that is noise.
+    const auto rate = GENERATE(80.0, 0.3);
     const auto truth = [](double bytes) { return bytes <= 16'384 ? 7000 + 0.2 * bytes : 12'000 + 0.3 * bytes; };
     std::vector<model::Sample> samples;
     for (int round = 0; round < 12; ++round) {
@@ -158,7 +159,7 @@ TEST_CASE("where large messages vary by more than one byte, what they typically 
             const double trip = 2 * truth(size) * (cold ? 1.5 : 1);
             samples.push_back({.train = {.n = 1, .bytes = bytes}, .round_trip = std::llround(trip)});
             samples.push_back({.train = {.n = 10, .bytes = bytes},
-                               .round_trip = std::llround(2 * truth(size) + 9 * (2000 + 0.3 * size))});
+                               .round_trip = std::llround(2 * truth(size) + 9 * (2000 + rate * size))});
         }
     }
     const auto found = assess(samples).model;
@@ -167,6 +168,7 @@ TEST_CASE("where large messages vary by more than one byte, what they typically 
         CHECK(found.predict(bytes).delivery.count() == Approx(truth(static_cast<double>(bytes))).epsilon(0.05));
     }
     for (const std::uint64_t bytes : {20'000U, 30'000U, 60'000U}) {
-        CHECK(found.predict(bytes).delivery.count() == Approx(1.5 * truth(static_cast<double>(bytes))).epsilon(0.05));
+        const auto best = truth(static_cast<double>(bytes));
+        CHECK(found.predict(bytes).delivery.count() == Approx(rate > 1 ? 1.5 * best : best).epsilon(0.05));
     }
 }
