@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "model/assess.hpp"
+#include "model/rest.hpp"
 
 namespace railmux::model {
 
@@ -14,6 +15,9 @@ namespace {
 constexpr double left_over = 0.03;
 /// ... unless some size alone is further off than that.
 constexpr double far_off = 0.1;
+
+/// What one size says against a line counts from so many of its errors on.
+constexpr double sure_by = 3;
 
 double confidence(double value, double error, double shaky) noexcept {
     const double relative = error / std::max(std::abs(value), 1e-9);
@@ -43,18 +47,21 @@ Linear latency(const Line& line) noexcept { return {Nanos(line.of_none()), {line
 /// The ranges of one link, filled one after the other.
 class RangeFit {
 public:
-    RangeFit(std::span<const Measured> sizes, double latency_at_one, double jitter)
-        : sizes_(sizes), latency_at_one_(latency_at_one), jitter_(jitter) {
+    /// `cold_from`: the least size before whose messages a link rests for long.
+    RangeFit(std::span<const Measured> sizes, double latency_at_one, double jitter, double cold_from)
+        : sizes_(sizes), latency_at_one_(latency_at_one), jitter_(jitter), cold_from_(cold_from) {
         const auto shaky = std::ranges::count(sizes, true, &Measured::shaky);
         shaky_ = static_cast<double>(shaky) / static_cast<double>(sizes.size());
     }
 
     /// `before` is the range of the smaller sizes; none for the first.
     [[nodiscard]] ProtocolRange fit(const ProtocolRange* before) {
+        first_ = before == nullptr;
         fit_gap(before);
         range_.confidence.o_s = fit_overhead(&Measured::send, &Measured::send_point, range_.o_s);
         range_.confidence.o_r = fit_overhead(&Measured::receive, &Measured::receive_point, range_.o_r);
-        fit_latency(before == nullptr);
+        if (first_) keep_smallest();
+        fit_latency();
         return range_;
     }
 
@@ -107,16 +114,40 @@ private:
         return confidence(line.at(points.front().bytes), points.front().sigma, shaky_);
     }
 
+    /// What the smallest size takes was measured more often than any other. Lines, which other sizes bend, say it better only
+    /// as far as it is uncertain; they keep their slopes.
+    void keep_smallest() {
+        const auto& one = sizes_.front();
+        const auto passes = [&](Nanos& at_none, PerByte slope, double bytes, const Point& measured, std::size_t kept) {
+            const double line = at_none.count() + slope.ns * bytes;
+            if (kept == 0 || std::abs(measured.value - line) <= sure_by * measured.sigma) return;
+            at_none = Nanos(std::max(0.0, at_none.count() + measured.value - line));
+        };
+        const auto bytes = static_cast<double>(one.bytes);
+        passes(range_.g, range_.G, bytes - 1, one.gap_point(), one.gap.kept);
+        passes(range_.o_s.fixed, range_.o_s.per_byte, bytes, one.send_point(), one.send.kept);
+        passes(range_.o_r.fixed, range_.o_r.per_byte, bytes, one.receive_point(), one.receive.kept);
+    }
+
     /// A share of the time that the largest size takes.
     [[nodiscard]] double matters() const noexcept { return 0.01 * sizes_.back().single.low / 2; }
 
+    /// Half a round trip as it is typically met, less the jitter that is added to all predictions. Messages that leave after
+    /// a long rest vary by more than one byte does: the best of them found warm what an application's finds cold. (In
+    /// the first range one byte stands for all.)
+    [[nodiscard]] double typical(const Measured& size) const noexcept {
+        const double low = size.single.low / 2, more = size.single.median / 2 - low - jitter_;
+        const bool cold = !first_ && static_cast<double>(size.bytes) >= cold_from_;
+        return cold && more > std::max(jitter_, far_off * low) ? low + more : low;
+    }
+
     /// What is left of half a round trip beyond the other parameters.
     [[nodiscard]] double left(const Measured& size) const noexcept {
-        return size.single.low / 2 - (range_.o_s.of(size.bytes) + range_.o_r.of(size.bytes)).count() -
+        return typical(size) - (range_.o_s.of(size.bytes) + range_.o_r.of(size.bytes)).count() -
                range_.G.of(size.bytes - 1).count();
     }
 
-    void fit_latency(bool first) {
+    void fit_latency() {
         std::vector<Point> points;
         std::size_t off = 0;
         bool far = false;
@@ -132,7 +163,7 @@ private:
         }
         range_.L = {Nanos(latency_at_one_), {0}};
         if (5 * off > points.size() || far)
-            range_.L = first ? growing_from_one(points) : latency(fit_line_if_sloped(points, matters()));
+            range_.L = first_ ? growing_from_one(points) : latency(fit_line_if_sloped(points, matters()));
         const auto& best = sizes_.front();
         range_.confidence.L = confidence(best.single.low / 2, best.single.error, shaky_);
     }
@@ -151,7 +182,9 @@ private:
     std::span<const Measured> sizes_;
     double latency_at_one_;
     double jitter_;
+    double cold_from_;
     double shaky_ = 0;  // share of sizes
+    bool first_ = true;
     ProtocolRange range_;
 };
 
@@ -235,6 +268,18 @@ void end_where_deliveries_meet(LogGP& model, std::span<const Measured> sizes) {
     }
 }
 
+/// A message leaves as long after the one before as its own bytes take (Prober::rest), by the gaps of the largest sizes.
+double cold_from(std::span<const Measured> sizes) {
+    std::vector<double> per_byte;
+    for (const auto& size : sizes) {
+        if (size.bytes < sizes.back().bytes / 4 || size.gap.kept == 0) continue;
+        per_byte.push_back(size.gap.median / static_cast<double>(size.bytes));
+    }
+    if (per_byte.empty()) return std::numeric_limits<double>::max();
+    std::ranges::sort(per_byte);
+    return static_cast<double>(cold_after) / std::max(quantile(per_byte, 0.5), 1e-9);
+}
+
 /// Beyond what was measured a message is not delivered faster than the rail serves it, though the largest ones were: what
 /// rails let pass at once (token buckets, socket buffers) does not grow with the message.
 void bound_extrapolation(LogGP& model, std::uint64_t largest) {
@@ -263,16 +308,17 @@ Assessment assess(std::span<const Sample> samples, const ChangeOptions& options)
     model.half_round_trip = Nanos(std::max(0.0, smallest.single.median / 2));
     model.jitter = Nanos(std::max(0.0, (smallest.single.median - smallest.single.low) / 2));
     double latency_at_one = smallest.single.low / 2;
+    const auto cold = cold_from(sizes);
     std::size_t from = 0;
     for (const auto end : ends) {
         const auto part = std::span<const Measured>(sizes).subspan(from, end + 1 - from);
         if (from == 0) {  // the first range's overheads make L, and L makes its range
-            const auto r = RangeFit(part, 0, 0).fit(nullptr);
+            const auto r = RangeFit(part, 0, 0, cold).fit(nullptr);
             latency_at_one -=
                 (r.o_s.of(smallest.bytes) + r.o_r.of(smallest.bytes) + r.G.of(smallest.bytes - 1)).count();
         }
         auto range =
-            RangeFit(part, latency_at_one, model.jitter.count()).fit(from == 0 ? nullptr : &model.ranges.back());
+            RangeFit(part, latency_at_one, model.jitter.count(), cold).fit(from == 0 ? nullptr : &model.ranges.back());
         range.up_to_bytes = end + 1 == sizes.size() ? std::numeric_limits<std::uint64_t>::max() : sizes[end].bytes;
         model.ranges.push_back(range);
         from = end + 1;

@@ -87,10 +87,8 @@ std::vector<std::uint64_t> large_grid(std::uint64_t from, std::uint64_t to) {
 namespace {
 
 void add_large(std::vector<Step>& steps, std::uint64_t size, std::uint32_t round, std::uint32_t n) {
-    constexpr std::uint64_t train_bytes = 1 << 20;
-    const auto messages = std::clamp<std::uint64_t>(train_bytes / size, 2, n);
     steps.push_back({StepKind::single, size, 1});
-    steps.push_back({StepKind::train, size, static_cast<std::uint32_t>(messages)});
+    steps.push_back({StepKind::train, size, n});
     steps.push_back({StepKind::delayed, size, 2});
     if (round % 2 == 1) steps.push_back({StepKind::late, size, 1});
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "model/probe_wire.hpp"
+#include "model/rest.hpp"
 
 namespace railmux::model {
 
@@ -14,8 +15,6 @@ namespace {
 
 // Between two trains, however slow the rail.
 constexpr base::Nanoseconds longest_rest = base::second;
-// What a process does not look at for so long leaves its caches, perhaps.
-constexpr base::Nanoseconds cold_after = 200 * base::microsecond;
 constexpr std::uint32_t warm_ups = 4;
 
 /// Of a step whose samples are interrupted, in succession.
@@ -27,7 +26,10 @@ constexpr std::uint32_t max_lost = 3;       // then something is wrong with the 
 constexpr std::uint32_t max_lost_full = 9;  // each takes a second
 constexpr int patience = 20;                // quick: its time limit so many times over, if processes hardly get to run
 constexpr std::uint32_t max_stages = 3;     // full: the grid, and twice denser
-constexpr double fast = 1;                  // ns a byte: a round of large messages, 60 MB, takes 60 ms
+// Of the messages of a train on a rail that lets nothing pass at once: answers are not waited for for long.
+constexpr double longest_train_ns = base::second / 4;
+constexpr std::uint32_t shortest_train = 2;
+constexpr double fast = 1;  // ns a byte: a round of large messages, 60 MB, takes 60 ms
 
 std::uint64_t wire_bytes(const Train& train) noexcept {
     return train.all_bytes() + train.n * ProbeRequest::size + ProbeReply::size;
@@ -62,6 +64,7 @@ Action Prober::next(base::Nanoseconds now, Application application) {
     if (started_ < 0) started_ = now;
     while (!finished()) {
         auto train = cold_ > 0 ? Train{} : train_for(steps_[at_]);
+        if (application == Application::sending) shorten(train, now);
         const auto bytes = wire_bytes(train);
         if (rested_ > now) return {.kind = Action::Kind::wait, .until = rested_};
         const auto when = application == Application::idle ? std::optional(now) : limiter_.when(bytes, now);
@@ -81,11 +84,18 @@ Action Prober::next(base::Nanoseconds now, Application application) {
 
 Train Prober::train_for(const Step& step) const {
     Train train{.n = step.n, .bytes = step.bytes};
-    if (step.kind == StepKind::single || step.kind == StepKind::train) return train;
+    if (step.kind == StepKind::single) return train;
     const double single = single_estimate(step.bytes);
     const auto* seen = known(step.bytes);
-    const double gap =
-        seen != nullptr && seen->gap > 0 ? seen->gap : options_.expected.predict(step.bytes).rail.count();
+    const bool gap_seen = seen != nullptr && seen->gap > 0;
+    if (step.kind == StepKind::train) {
+        const double each = std::max(single / 2, gap_seen ? seen->gap : 0);
+        if (options_.kind == ProbeKind::full && each * train.n > longest_train_ns) {
+            train.n = std::max(shortest_train, static_cast<std::uint32_t>(longest_train_ns / each));
+        }
+        return train;
+    }
+    const double gap = gap_seen ? seen->gap : options_.expected.predict(step.bytes).rail.count();
     if (step.kind == StepKind::late) {
         train.late_look = static_cast<base::Nanoseconds>(2 * single) + base::microsecond;  // it has arrived by then
         return train;
@@ -96,6 +106,12 @@ Train Prober::train_for(const Step& step) const {
     const bool shows = delay_shows_overhead(delay, 1.1 * gap);
     train.delay = shows ? delay : delay + static_cast<base::Nanoseconds>(std::ceil(gap));
     return train;
+}
+
+/// So many large messages in a row may be more than any second has room for; fewer of them say the same, less exactly.
+void Prober::shorten(Train& train, base::Nanoseconds now) {
+    if (options_.kind != ProbeKind::full || train.delay > 0) return;
+    while (train.n > shortest_train && !limiter_.when(wire_bytes(train), now)) --train.n;
 }
 
 bool Prober::fits(const Train& train, base::Nanoseconds now) const noexcept {

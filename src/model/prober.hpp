@@ -105,6 +105,7 @@ private:
     };
 
     [[nodiscard]] Train train_for(const Step& step) const;
+    void shorten(Train& train, base::Nanoseconds now);
     [[nodiscard]] bool fits(const Train& train, base::Nanoseconds now) const noexcept;
     [[nodiscard]] double estimate(const Train& train) const noexcept;
     [[nodiscard]] double single_estimate(std::uint64_t bytes) const noexcept;

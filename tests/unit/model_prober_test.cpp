@@ -1,5 +1,6 @@
 // Probes against systems of known parameters: what is found, and what it costs.
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "model/prior.hpp"
 #include "repeats.hpp"
@@ -337,5 +338,49 @@ TEST_CASE("where a byte takes no time large messages are measured in every round
     const auto& outcome = run(prober, link);
     REQUIRE(outcome.assessment.sizes.back().bytes == 1 << 20);
     CHECK(outcome.assessment.sizes.back().single.kept == (rate < 1 ? 10 : 4));
+    CHECK(test::worst_error(outcome.assessment.model, truth).error < 0.03);
+}
+
+TEST_CASE("large messages go in trains as long as those of small ones", "[model]") {
+    auto truth = test::systems().front().truth;
+    truth.ranges = {
+        {.L = {Nanos(5000), {}}, .o_s = {Nanos(500), {}}, .o_r = {Nanos(500), {}}, .g = Nanos(1000), .G = {0.2}}};
+    test::FormulaLink link(truth, 0, 1);
+    auto options = test::full_probe();
+    options.large_bytes = 1 << 20;
+    Prober prober(options);
+    run(prober, link);
+    std::map<std::uint64_t, std::uint32_t> longest;
+    for (const auto& sample : prober.samples()) {
+        CHECK(sample.train.n <= options.n);
+        if (sample.train.delay > 0) continue;
+        auto& n = longest[sample.train.bytes];
+        n = std::max(n, sample.train.n);
+    }
+    CHECK(longest.rbegin()->first == 1 << 20);
+    for (const auto& [bytes, n] : longest) {
+        CAPTURE(bytes);
+        CHECK(n == options.n);
+    }
+}
+
+TEST_CASE("in the background a train that no second has room for is as short as it must be", "[model]") {
+    const auto truth = test::systems().at(2).truth;  // gigabit: 2.4 MB in a second
+    test::FormulaLink link(truth, 0, 1);
+    Prober prober({.kind = ProbeKind::full,
+                   .expected = truth,
+                   .max_bytes = 16384,
+                   .large_bytes = 1 << 19,
+                   .grid = 8,
+                   .rounds = 4});
+    const auto& outcome = run(prober, link, Application::sending);
+    const double most = 0.02 * 1e9 / truth.range(1).G.ns;
+    std::uint32_t largest = 0;
+    for (const auto& sample : prober.samples()) {
+        CHECK(static_cast<double>(sample.train.all_bytes()) <= most);
+        if (sample.train.bytes == 1 << 19) largest = std::max(largest, sample.train.n);
+    }
+    CHECK(largest == 3);
+    CHECK(outcome.missing.empty());
     CHECK(test::worst_error(outcome.assessment.model, truth).error < 0.03);
 }
