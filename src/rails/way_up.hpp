@@ -93,8 +93,10 @@ template <typename Above>
 RAILMUX_IN_LINE void RailManager::handle(Above& above, std::uint32_t rail, const transports::Event& event,
                                          base::Nanoseconds now) {
     using transports::EventKind;
-    if (event.kind != EventKind::received) [[unlikely]]
+    if (event.kind != EventKind::received) [[unlikely]] {
+        if (event.kind == EventKind::moved) return;
         return event.kind == EventKind::done ? on_done(rail, event, now) : on_change(rail, event, now);
+    }
     Link* const link = links_.find(rail, event.link);
     if (link == nullptr) return;
     if (link->state == LinkState::live) [[likely]]

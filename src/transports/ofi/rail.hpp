@@ -151,6 +151,7 @@ private:
     std::size_t found_at_ = 0;
     std::size_t found_end_ = 0;
     std::vector<LinkId> refused_;  // links whose last work was refused, at least
+    bool moved_ = false;           // pieces of puts, in this poll
     bool room_ = false;  // came since for one of them or an open put, perhaps without an event that would tell
     base::ThreadGuard guard_;
 };

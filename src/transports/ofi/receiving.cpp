@@ -31,6 +31,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     }
     if (!greetings_.empty() || !impatient_.empty()) lose_patience();
     if (!events_.empty()) hand_out(batch);
+    if (std::exchange(moved_, false) && batch.count == 0) batch.next(EventKind::moved, LinkId{});
     return batch.count;
 }
 
@@ -212,7 +213,10 @@ void Rail::give_up_earliest() {
 /// In its turn: the batch has room for one event.
 void Rail::deliver(Link& link, const Early& message, Batch& batch) noexcept {
     ++link.next_expected;
-    if (message.kind == Kind::put) return place(link, message, batch);
+    if (message.kind == Kind::put) {
+        moved_ = true;
+        return place(link, message, batch);
+    }
     batch.next(EventKind::received, link.id).data = message.body;
     ++message.buffer->views;
     lent_views_.push_back(message.buffer);

@@ -152,7 +152,9 @@ void Rail::go_on_with_puts() noexcept {
     std::erase_if(putting_, [&](LinkId id) {
         Link* link = links_.find(id);
         if (link == nullptr || !link->put.open) return true;
+        const auto left = link->put.source.left;
         const auto result = send_pieces(*link);
+        moved_ = moved_ || link->put.source.left < left;
         if (result == Sent::not_now) return false;
         if (result == Sent::yes) {
             events_.done(id, link->put.cookie, WorkStatus::ok);
