@@ -225,6 +225,7 @@ bool FaultyRail::filter(const Event& event) {
         hold(event, 0);
         return false;
     }
+    if (event.kind == EventKind::moved) return true;  // of no link
     const auto link = event.link;
     ++events_;
     if (event.kind != EventKind::done) links_.try_emplace(key(link));
