@@ -1,0 +1,44 @@
+#include "base/spinning_lock.hpp"
+
+#include <algorithm>
+#include <thread>
+#include <cstdlib>
+
+#include "base/clock.hpp"
+#include "base/pause.hpp"
+
+namespace railmux::base {
+
+namespace {
+int env(const char* n, int d) { const char* v = std::getenv(n); return v ? std::atoi(v) : d; }
+const int most_pauses = env("PAUSES", 32);
+// For as long as to be woken takes at most; the holder may have lost its core meanwhile, perhaps to us.
+constexpr Nanoseconds before_yielding = 2 * microsecond;
+constexpr Nanoseconds before_sleeping = 20 * microsecond;
+}  // namespace
+
+void SpinningLock::contend() {
+    came_.fetch_add(1, std::memory_order_relaxed);
+    if (!spin()) {
+        while (state_.exchange(State::slept_for, std::memory_order_acquire) != State::free) {
+            state_.wait(State::slept_for, std::memory_order_relaxed);
+        }
+    }
+    let_in_.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool SpinningLock::spin() {
+    const auto begun = now_ns();
+    for (int pauses = 1;; pauses = std::min(2 * pauses, most_pauses)) {
+        auto expected = State::free;
+        if (state_.load(std::memory_order_relaxed) == State::free &&
+            state_.compare_exchange_weak(expected, State::taken, std::memory_order_acquire, std::memory_order_relaxed))
+            return true;
+        const auto spun = now_ns() - begun;
+        if (spun > before_sleeping) return false;
+        if (spun > before_yielding) std::this_thread::yield();
+        for (int i = 0; i < pauses; ++i) pause();
+    }
+}
+
+}  // namespace railmux::base
