@@ -28,10 +28,10 @@ public:
             ++depth_;
             return;
         }
-        // Neither changes unless somebody else comes.
-        if ((rivals_.load(std::memory_order_relaxed) && last_.load(std::memory_order_relaxed) != self) || !try_take())
-            [[unlikely]]
-            contend(self);
+        auto expected = State::free;
+        if (!state_.compare_exchange_strong(expected, State::taken, std::memory_order_acquire,
+                                            std::memory_order_relaxed)) [[unlikely]]
+            contend();
         holder_.store(self, std::memory_order_relaxed);
     }
     RAILMUX_IN_LINE void unlock() {
@@ -40,7 +40,6 @@ public:
             return;
         }
         holder_.store(nullptr, std::memory_order_relaxed);
-        stays_.store(stays_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
         if (state_.exchange(State::free, std::memory_order_release) == State::slept_for) [[unlikely]]
             state_.notify_one();
     }
@@ -56,20 +55,13 @@ private:
         static thread_local const char here = 0;
         return &here;
     }
-    [[nodiscard]] RAILMUX_IN_LINE bool try_take() noexcept {
-        auto expected = State::free;
-        return state_.compare_exchange_strong(expected, State::taken, std::memory_order_acquire, std::memory_order_relaxed);
-    }
-    void contend(const void* self);
+    void contend();
     [[nodiscard]] bool spin();
 
     static constexpr std::size_t line = 64;
 
     alignas(line) std::atomic<State> state_{State::free};
     std::atomic<const void*> holder_{nullptr};
-    std::atomic<const void*> last_{nullptr};
-    std::atomic<std::uint32_t> stays_{0};
-    std::atomic<bool> rivals_{false};
     std::uint32_t depth_ = 0;  // further times that the holder has taken it
     alignas(line) std::atomic<std::uint32_t> came_{0};
     std::atomic<std::uint32_t> let_in_{0};
