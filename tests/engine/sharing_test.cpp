@@ -98,6 +98,7 @@ TEST_CASE("threads: what one sends to a peer arrives in order, whoever else send
             for (; message[1] < messages; ++message[1]) {
                 pair.a.send(pair.to_b, 0, std::as_bytes(std::span(message)));
             }
+            pair.a.recv(pair.to_b, 1 + sender, {});  // what has been sent may need somebody who looks
         });
     }
     std::array<unsigned, senders> next{};
@@ -107,6 +108,7 @@ TEST_CASE("threads: what one sends to a peer arrives in order, whoever else send
         pair.b.recv(pair.to_a, 0, std::as_writable_bytes(std::span(message)));
         if (message[0] >= senders || next.at(message[0])++ != message[1]) ++wrong;
     }
+    for (unsigned sender = 0; sender < senders; ++sender) pair.b.send(pair.to_a, 1 + sender, {});
     for (auto& thread : all) thread.join();
     CHECK(wrong == 0);
 }
