@@ -262,18 +262,18 @@ private:
     void take_address(const Membership::News& item, base::Nanoseconds now);
     void take_end(const Membership::News& item, base::Nanoseconds now);
     bool call_back();
-    template <typename Over>
-    bool progress_until(Over over, base::Nanoseconds deadline) {
+    template <typename Over, typename... Seen>
+    bool progress_until(Over over, base::Nanoseconds deadline, Seen... seen) {
         refuse_in_callback("a wait");
         end_burst();
-        return progress_.until(*this, std::move(over), deadline);
+        return progress_.until(*this, std::move(over), deadline, std::move(seen)...);
     }
     void refuse_in_callback(std::string_view what) const {
         if (calling_back_ != std::thread::id{}) refuse_if_called_back(what);
     }
     void refuse_if_called_back(std::string_view what) const;
     inline Status wait_locked(Request& request);
-    void look_for(const Operation& operation);
+    void look_for(Operation& operation);
     [[nodiscard]] RAILMUX_IN_LINE Status take(Request& request) { return take(request, operations_.at(request.slot_)); }
     [[nodiscard]] RAILMUX_IN_LINE Status take(Request& request, Operation& operation) {
         const auto status = operation.status;

@@ -35,7 +35,7 @@ Operations::Called Operations::next_finished() {
 void Operations::called(const Called& call) noexcept {
     Operation& operation = at(call.index);
     ++ended_;
-    operation.state = OperationState::over;
+    operation.end();
     if (operation.detached) free(operation);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +47,13 @@ struct Operation {
     std::vector<transports::Segment> pieces;  // all of them, when there is more than one
     Completion done;
 
+    /// It is over: also for whoever looks without the engine's lock.
+    RAILMUX_IN_LINE void end() noexcept {
+        std::atomic_ref(state).store(OperationState::over, std::memory_order_release);
+    }
+    [[nodiscard]] bool seen_over() noexcept {
+        return std::atomic_ref(state).load(std::memory_order_acquire) == OperationState::over;
+    }
     void add(const transports::Segment& part) {
         if (part.size == 0) return;
         if (bytes > 0 && pieces.empty()) pieces.push_back(piece);
@@ -119,7 +127,7 @@ public:
         if (operation.done) [[unlikely]]
             return call_later(operation);
         ++ended_;
-        operation.state = OperationState::over;
+        operation.end();
         if (operation.detached) [[unlikely]]
             free(operation);
     }

@@ -145,11 +145,12 @@ void Engine::send_and_wait(Peer to, Tag tag, ConstBuffer data) {
 }
 
 /// Until it is over, or once.
-void Engine::look_for(const Operation& operation) {
+void Engine::look_for(Operation& operation) {
     if (operation.state == OperationState::over) {
         pass(now());
     } else {
-        progress_until([&] { return operation.state == OperationState::over; }, forever);
+        progress_until([&] { return operation.state == OperationState::over; }, forever,
+                       [&] { return operation.seen_over(); });
     }
 }
 

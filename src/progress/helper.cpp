@@ -80,7 +80,7 @@ void Progress::help() {
         const bool happened = subject_.look(true);
         report(Who::helper, true, happened);
         if (!happened) static_cast<void>(sleep(Who::helper, *helper_set_, never));
-        let_in();
+        if (mutex_.wanted()) let_in();
     }
     mutex_.unlock();
 }

@@ -16,15 +16,6 @@ std::string_view to_string(ProgressMode mode) noexcept {
 
 namespace railmux::progress {
 
-namespace {
-// A waiter without the turn spins so long for news before it sleeps: what it waits for comes by another thread, which looks
-// all the time or sleeps, too.
-constexpr base::Nanoseconds spin_for_turn = 20 * base::microsecond;
-// Whoever has nothing to be told earlier looks after itself so often: what he waits for may come about without anything that
-// others are told of.
-constexpr base::Nanoseconds longest_turn_wait = 50 * base::millisecond;
-}  // namespace
-
 Progress::Progress(const Options& options, Subject& subject)
     : subject_(subject),
       mode_(options.mode == ProgressMode::thread ? ProgressMode::hybrid : options.mode),
@@ -37,21 +28,22 @@ Progress::~Progress() { stop(); }
 // --- The lock --------------------------------------------------------------------------------------------------------
 
 void Progress::enter() {
-    if (!shared()) return;
-    entering_.fetch_add(1, std::memory_order_relaxed);
-    mutex_.lock();
-    entering_.fetch_sub(1, std::memory_order_relaxed);
+    if (shared()) mutex_.lock();
 }
 
 void Progress::leave() {
-    report(Who::call, looked_, looked_);
+    tell(Who::call, looked_, looked_);
     if (shared()) mutex_.unlock();
 }
 
-/// A mutex is not fair: without a pause here, whoever wants to call in might never get his turn.
+/// The lock is not fair: without a pause here, whoever wants to call in might never get his turn.
 void Progress::let_in() {
+    const auto others = mutex_.let_in();
     mutex_.unlock();
-    for (int i = 0; i < 100 && entering_.load(std::memory_order_relaxed) > 0; ++i) std::this_thread::yield();
+    for (int i = 0; i < 100 && mutex_.let_in() == others; ++i) {
+        for (int j = 0; j < 16 && mutex_.let_in() == others; ++j) base::pause();
+        if (i > 4) std::this_thread::yield();
+    }
     mutex_.lock();
 }
 
@@ -90,26 +82,15 @@ void Progress::ring(Rings rings) {
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 void Progress::leave_wait(bool turn) {
+    if (turn) turn_taken_.store(false, std::memory_order_relaxed);
     ring(turns_.leave(turn));
     if (deep_.load(std::memory_order_relaxed) && !turns_.waited_for()) end_parking();
 }
 
-void Progress::wait_for_turn(base::Nanoseconds deadline) {
-    const auto seen = news_.load(std::memory_order_relaxed);
-    const auto begun = subject_.now();
-    const auto limit = std::min(deadline - begun, longest_turn_wait);
-    if (limit <= 0) return;
-    if (mode() != ProgressMode::block && !spin_.crowded(begun)) {
-        mutex_.unlock();
-        while (news_.load(std::memory_order_relaxed) == seen && subject_.now() - begun < spin_for_turn) {
-            std::this_thread::yield();
-        }
-        Reentry{*this}.lock();
-    }
+void Progress::sleep_for_turn(std::uint32_t seen, base::Nanoseconds limit) {
     if (news_.load(std::memory_order_relaxed) != seen) return;
     ++without_turn_;
-    Reentry reentry{*this};
-    turn_free_.wait_for(reentry, std::chrono::nanoseconds(limit));
+    turn_free_.wait_for(mutex_, std::chrono::nanoseconds(limit));
     --without_turn_;
 }
 
@@ -123,7 +104,7 @@ bool Progress::sleep(Who who, Sleeper& sleeper, base::Nanoseconds deadline) {
     const bool locked = shared();
     if (locked) mutex_.unlock();
     const bool came = sleeper.sleep(limit);
-    if (locked) Reentry{*this}.lock();
+    if (locked) mutex_.lock();
     turns_.rise(who);
     subject_.slept();
     return came;

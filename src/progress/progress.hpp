@@ -19,11 +19,14 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include <railmux/progress.hpp>
 
 #include "base/clock.hpp"
 #include "base/in_line.hpp"
+#include "base/pause.hpp"
+#include "base/spinning_lock.hpp"
 #include "progress/sleeper.hpp"
 #include "progress/spin.hpp"
 #include "progress/turns.hpp"
@@ -90,8 +93,17 @@ public:
     /// Moves everything on until `over()`, or the time has come: then what over() says. With the lock, taken once: others
     /// get in meanwhile. `subject` is the one given at the beginning, by its own type, so that spinning calls nothing
     /// virtual.
+    /// `seen` is what a waiter may look at without the lock while another one has the turn: true says that over() may be.
+    template <typename S, typename Over, typename Seen>
+    bool until(S& subject, Over over, base::Nanoseconds deadline, Seen seen);
+    /// Where nothing tells but the news of every look.
     template <typename S, typename Over>
-    bool until(S& subject, Over over, base::Nanoseconds deadline);
+    bool until(S& subject, Over over, base::Nanoseconds deadline) {
+        const auto any_news = [this, known = news_.load(std::memory_order_relaxed)]() mutable {
+            return std::exchange(known, news_.load(std::memory_order_relaxed)) != known;
+        };
+        return until(subject, over, deadline, any_news);
+    }
 
     /// To be told of every look, by the subject. With the lock.
     void looked() noexcept { looked_ = true; }
@@ -100,7 +112,7 @@ public:
     void outside(Call call) {
         if (!shared()) return call();
         mutex_.unlock();
-        const Relock relock{{*this}};
+        const Relock relock{mutex_};
         call();
     }
 
@@ -120,22 +132,20 @@ public:
     static constexpr auto never = base::never;
 
 private:
+    // A waiter without the turn spins so long before it sleeps: what it waits for comes by another thread, which looks all the
+    // time or sleeps, too. Now and then (a microsecond) it lets others have its core, who may be the one that looks.
+    static constexpr base::Nanoseconds longest_turn_spin = 20 * base::microsecond;
+    static constexpr int pauses_a_yield = 32;
+    // Whoever has nothing to be told earlier looks after itself so often: what he waits for may come about without anything
+    // that others are told of.
+    static constexpr base::Nanoseconds longest_turn_wait = 50 * base::millisecond;
+
     static constexpr std::uint8_t shared_flag = 1;  // the lock is one
     static constexpr std::uint8_t armed_flag = 2;   // the application may be asleep
 
-    /// The mutex for those who come back to it: they are among those that want in, for whom let_in pauses.
-    struct Reentry {
-        Progress& progress;
-        void lock() {
-            progress.entering_.fetch_add(1, std::memory_order_relaxed);
-            progress.mutex_.lock();
-            progress.entering_.fetch_sub(1, std::memory_order_relaxed);
-        }
-        void unlock() { progress.mutex_.unlock(); }
-    };
     struct Relock {
-        Reentry reentry;
-        ~Relock() { reentry.lock(); }
+        base::SpinningLock& mutex;
+        ~Relock() { mutex.lock(); }
     };
     /// A waiter's stay, and its turn.
     struct Visit {
@@ -151,13 +161,29 @@ private:
     void enter();
     void leave();
     void let_in();
+    [[nodiscard]] bool take_turn() noexcept {
+        const bool taken = turns_.take();
+        if (taken) turn_taken_.store(true, std::memory_order_relaxed);
+        return taken;
+    }
     void report(Who who, bool looked, bool happened);
+    /// ... if anybody wants to know: usually nobody does.
+    RAILMUX_IN_LINE void tell(Who who, bool looked, bool happened) {
+        if (turns_.any_to_tell(who)) [[unlikely]]
+            return report(who, looked, happened);
+        looked_ = false;
+    }
     void ring(Rings rings);
     void leave_wait(bool turn);
-    void wait_for_turn(base::Nanoseconds deadline);
+    /// Without the lock. True: something is to be seen, or the turn to be taken.
+    template <typename S, typename Seen>
+    bool spin_for_turn(S& subject, Seen& seen, base::Nanoseconds begun);
+    void sleep_for_turn(std::uint32_t seen, base::Nanoseconds limit);
+    template <typename S, typename Seen>
+    void wait_for_turn(S& subject, Seen& seen, base::Nanoseconds deadline);
     [[nodiscard]] base::Nanoseconds earliest_due() const noexcept;
-    template <typename S, typename Over>
-    bool until_shared(S& subject, Over& over, base::Nanoseconds deadline);
+    template <typename S, typename Over, typename Seen>
+    bool until_shared(S& subject, Over& over, base::Nanoseconds deadline, Seen& seen);
     template <typename S>
     bool rest(S& subject, base::Nanoseconds& idle_since, base::Nanoseconds deadline, bool spins, bool crowded);
     template <typename S>
@@ -188,11 +214,11 @@ private:
     Sleeper sleeper_;                    // of who has the turn
     std::unique_ptr<Sleeper> loop_set_;  // of the application, once it asked
 
-    std::recursive_mutex mutex_;
+    base::SpinningLock mutex_;
     std::condition_variable_any turn_free_;  // or something happened
     std::atomic<std::uint32_t> news_{0};     // counts those
     std::uint32_t without_turn_ = 0;         // sleep on it
-    std::atomic<int> entering_{0};           // threads that want the lock
+    std::atomic<bool> turn_taken_{false};    // as turns_ has it, to be seen without the lock
 
     std::mutex mode_change_;
     std::unique_ptr<Sleeper> helper_set_;
@@ -204,9 +230,9 @@ private:
     std::atomic<bool> deep_{false};  // parked until somebody ends it
 };
 
-template <typename S, typename Over>
-RAILMUX_IN_LINE bool Progress::until(S& subject, Over over, base::Nanoseconds deadline) {
-    if (shared()) return until_shared(subject, over, deadline);
+template <typename S, typename Over, typename Seen>
+RAILMUX_IN_LINE bool Progress::until(S& subject, Over over, base::Nanoseconds deadline, Seen seen) {
+    if (shared()) return until_shared(subject, over, deadline, seen);
     auto idle_since = never;
     while (!over()) {
         step(subject, idle_since, deadline);
@@ -215,23 +241,51 @@ RAILMUX_IN_LINE bool Progress::until(S& subject, Over over, base::Nanoseconds de
     return true;
 }
 
-template <typename S, typename Over>
-[[gnu::noinline]] bool Progress::until_shared(S& subject, Over& over, base::Nanoseconds deadline) {
+template <typename S, typename Over, typename Seen>
+[[gnu::noinline]] bool Progress::until_shared(S& subject, Over& over, base::Nanoseconds deadline, Seen& seen) {
     if (over()) return true;
     auto idle_since = never;
     Visit visit(*this);
-    while (!over()) {
-        if (!visit.turn) visit.turn = turns_.take();
-        if (visit.turn) {
+    for (;;) {
+        if (visit.turn || (visit.turn = take_turn())) {
             const bool happened = step(subject, idle_since, deadline);
-            report(Who::waiter, true, happened);
-            let_in();
+            tell(Who::waiter, true, happened);
         } else {
-            wait_for_turn(deadline);
+            wait_for_turn(subject, seen, deadline);
         }
-        if (deadline != never && subject.now() >= deadline) return over();
+        if (over()) return true;
+        if (deadline != never && subject.now() >= deadline) return false;
+        if (visit.turn && mutex_.wanted()) let_in();
+        if (over()) return true;  // by whom that let in
     }
-    return true;
+}
+
+/// Another one looks meanwhile, and is not to be kept from it: what he finds for us is seen without the lock.
+template <typename S, typename Seen>
+void Progress::wait_for_turn(S& subject, Seen& seen, base::Nanoseconds deadline) {
+    const auto known = news_.load(std::memory_order_relaxed);
+    const auto begun = subject.now();
+    const auto limit = std::min(deadline - begun, longest_turn_wait);
+    if (limit <= 0) return;
+    if (mode() != ProgressMode::block && !spin_.crowded(begun)) {
+        mutex_.unlock();
+        const bool came = spin_for_turn(subject, seen, begun);
+        mutex_.lock();
+        if (came) return;
+    }
+    sleep_for_turn(known, limit);
+}
+
+template <typename S, typename Seen>
+bool Progress::spin_for_turn(S& subject, Seen& seen, base::Nanoseconds begun) {
+    for (;;) {
+        for (int i = 0; i < pauses_a_yield; ++i) {
+            if (seen() || !turn_taken_.load(std::memory_order_relaxed)) return true;
+            base::pause();
+        }
+        if (subject.now() - begun >= longest_turn_spin) return false;
+        std::this_thread::yield();
+    }
 }
 
 /// One look, and a sleep if there was nothing and the mode says so. True if anything happened, perhaps to what another waiter

@@ -86,6 +86,10 @@ public:
     void sleep(Who who) noexcept { alert(who) = Alert::asleep; }
     void rise(Who who) noexcept { alert(who) = Alert::awake; }
 
+    /// Whether there is anybody to be told of what a caller, or the waiter with the turn, did.
+    [[nodiscard]] bool any_to_tell(Who who) const noexcept {
+        return waiting_ > (who == Who::waiter ? 1U : 0U) || helped_ || loop_ == Alert::asleep;
+    }
     /// Whether somebody else looks for the loop.
     [[nodiscard]] bool kept() const noexcept { return waiting_ > 0 || helped_; }
     /// Whether there is a waiter; whether `who` sleeps, and has not been rung.

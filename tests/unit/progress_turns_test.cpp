@@ -158,6 +158,7 @@ private:
     }
 
     void report(World& w, Who who, Deed deed) const {
+        if (!w.turns.any_to_tell(who)) return;
         if (cast_.without == Without::rings_for_looks) deed.looked = false;
         if (cast_.without == Without::rings_for_ends) deed.ended = deed.happened = false;
         const bool asleep = w.turns.asleep(Who::waiter) || w.turns.asleep(Who::helper) || w.turns.asleep(Who::loop);
