@@ -179,6 +179,7 @@ void World::take(Rail& rail, Side& side, const Event& event) {
             if (!link.up) link.reply = bytes;
             break;
         case EventKind::devices_changed: return;  // somebody else made an interface
+        case EventKind::moved: return;
         case EventKind::rail_up: broken("rail_up without a rail_down"); break;
         case EventKind::rail_down: broken("rail_down: " + std::string(event.text)); break;
     }
