@@ -75,12 +75,9 @@ void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::
 /// Does what was put off: first what was sent is charged, then what was acknowledged is taken off. True if there was something.
 bool RailManager::catch_up() {
     due_ = never;
-    if (heard_.empty() && !ledger_.any_late() && !bulk_offered_) return false;
+    if (heard_.empty() && !ledger_.any_late()) return false;
     ledger_.charge_late();
-    const bool taken = take_heard();
-    if (!bulk_offered_) return taken;
-    feed_all(now_);
-    return true;
+    return take_heard();
 }
 
 /// Whether small frames that follow one for which that was the choice need none of their own. Traces show each decision.
