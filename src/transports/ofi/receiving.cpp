@@ -31,7 +31,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     }
     if (!greetings_.empty() || !impatient_.empty()) lose_patience();
     if (!events_.empty()) hand_out(batch);
-    if (std::exchange(moved_, false) && batch.count == 0) batch.next(EventKind::moved, LinkId{});
+    if (std::exchange(moved_, false) && batch.count == 0 && !batch.full()) batch.next(EventKind::moved, LinkId{});
     return batch.count;
 }
 

@@ -97,7 +97,7 @@ std::size_t Rail::serve_others(std::size_t looks, Batch& batch) noexcept {
     }
     hand_out(batch);
     // Who sleeps now keeps the other side waiting, which has more as soon as this is out of its way.
-    if (std::exchange(moved_, false) && batch.count == 0) batch.next(EventKind::moved, LinkId{});
+    if (std::exchange(moved_, false) && batch.count == 0 && !batch.full()) batch.next(EventKind::moved, LinkId{});
     return batch.count;
 }
 
