@@ -138,6 +138,8 @@ public:
     [[nodiscard]] std::uint64_t allowance(std::uint32_t rail) const noexcept {
         return paces_[rail].allowance(busy_.time());
     }
+    /// The rail has been given something large, which took the process so long.
+    void handing(std::uint32_t rail, base::Nanoseconds time) noexcept { paces_[rail].handing(time); }
     void measured(std::uint32_t rail, sched::Ticks per_byte) noexcept { paces_[rail].measured(per_byte, busy_.time()); }
     void restored(std::uint32_t rail, base::Nanoseconds now) noexcept { paces_[rail].restored(now, busy_.time()); }
     /// A clock that stands while there is no traffic on any rail.

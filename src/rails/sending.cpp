@@ -242,7 +242,11 @@ bool RailManager::post_outbox(Link& link) {
             work.segments = {&segment, 1};
             work.cookie = cookie;
         }
+        // What processors move is theirs while they hand it over, whatever others want of them.
+        const bool timed = link.bulk > 0 && !rails_[link.rail].traits().by_processors;
+        const auto begun = timed ? options_.clock() : 0;
         const auto taken = rail.post({works_.data(), count});
+        if (timed) ledger_.handing(link.rail, options_.clock() - begun);
         account_posted(link, taken);
         if (taken > told) talk.owed.told();
         link.refused = taken < count;

@@ -22,6 +22,7 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours) noexcept 
         last_ = now;
         stretch_ = {.begin = now};
         train_ = {.begin = now};
+        fed_.forget();
     }
     train_.end = now;
     train_.bytes += bytes;
@@ -48,6 +49,7 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
     const auto sustained = proven_.came_through(std::exchange(pending_count_, 0), pending_, now, all);
     // Clearly more than what is thought to be its rate: that was learnt from something else.
     if (sustained > 0 && rail_.per_byte / 5 > sustained / 4) relearn(sustained);
+    add_fed(others, now);
     busy_bytes_ += pending_;
     if (pending_ >= trial_bytes / 2) used_ = busy;
     pending_ = 0;
@@ -103,10 +105,22 @@ void Pace::add(base::Nanoseconds time, std::uint64_t bytes) noexcept {
     bytes_ += bytes;
     const bool first = window_count_ == 0;
     const bool long_enough = time_ >= (first ? first_window_time : window_time) && bytes_ >= window_bytes;
-    if (!long_enough && !(first && bytes_ >= first_window_bytes)) return;
+    if (long_enough || (first && bytes_ >= first_window_bytes)) end_window(time_, bytes_);
+}
+
+/// What the time that passed with handing over shows, where nobody else uses the rail. Whatever shows more often is better.
+void Pace::add_fed(const Others& others, base::Nanoseconds now) noexcept {
+    if (backlog_ == 0 || others.backlog > 0 || std::exchange(fed_others_, others.gone) != others.gone) fed_.forget();
+    if (backlog_ == 0) return;
+    const auto shown = fed_.came_through(pending_, now);
+    if (shown.time > 0) end_window(shown.time, shown.bytes);
+}
+
+void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes) noexcept {
     ++window_count_;
-    own_.add(window_count_, time_, bytes_);
-    rail_.add(window_count_, time_, bytes_ + std::min(others_, 2 * in_front_));
+    own_.add(window_count_, time, bytes);
+    rail_.add(window_count_, time, bytes + std::min(others_, 2 * in_front_));
+    fed_.forget();
     before_trial_ = 0;
     time_ = 0;
     bytes_ = others_ = in_front_ = 0;

@@ -8,7 +8,7 @@
 // median of the last three windows is the rate, so that a peer that was away for a moment does not look like a slow rail.
 //
 // What is sent together over an idle rail, a train, shows the rate, too, if it is late (Lateness); and so does what is on a
-// rail when a message is handed to it, if somebody knows when that came.
+// rail when a message is handed to it, if somebody knows when that came. So does a time that passed with handing over (Fed).
 //
 // Where other processes use the rail too, what they got meanwhile counts as work of the rail, or sharing would be learnt as
 // a slow rail and then, with their backlog in front of ours, be counted twice. But it counts only as far as their backlog
@@ -26,6 +26,7 @@
 #include <limits>
 #include <utility>
 
+#include "sched/fed.hpp"
 #include "sched/lateness.hpp"
 #include "sched/policy.hpp"
 #include "sched/proven.hpp"
@@ -63,6 +64,8 @@ public:
 
     /// `bytes` are handed to the rail; `ours`: nobody else has anything on it.
     void sent(std::uint64_t bytes, base::Nanoseconds now, bool ours = true) noexcept;
+    /// To hand over what is large took the process so long.
+    void handing(base::Nanoseconds time) noexcept { fed_.handing(time); }
     /// They arrived. Several may arrive at once; settle then says that these were all.
     void delivered(std::uint64_t bytes, std::uint32_t messages = 1) noexcept {
         assert(backlog_ >= bytes);
@@ -166,6 +169,8 @@ private:
     void end_stretch(base::Nanoseconds now, const Others& others, const Seen& seen) noexcept;
     [[nodiscard]] bool shows_more(base::Nanoseconds time, std::uint64_t bytes) const noexcept;
     void add(base::Nanoseconds time, std::uint64_t bytes) noexcept;
+    void add_fed(const Others& others, base::Nanoseconds now) noexcept;
+    void end_window(base::Nanoseconds time, std::uint64_t bytes) noexcept;
     void relearn(Ticks per_byte) noexcept;
     void remember(base::Nanoseconds now) noexcept;
     /// What is on the rail takes longer than the next acknowledgement, as far as is known.
@@ -176,6 +181,7 @@ private:
     void disturbed() noexcept {
         train_.undisturbed = false;
         lateness_.forget();
+        fed_.forget();
     }
 
     std::uint64_t backlog_ = 0;
@@ -206,6 +212,8 @@ private:
     Rate own_;
     Proven proven_;
     Lateness lateness_;
+    Fed fed_;
+    std::uint64_t fed_others_ = 0;  // what others had got of the rail then
 };
 
 /// The latency of one link, from small messages that met no backlog: the least of late, because whatever else happened only

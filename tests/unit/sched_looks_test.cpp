@@ -123,3 +123,33 @@ TEST_CASE("what is sent while the rail may have been idle is no measure of it", 
     }
     CHECK(pace.per_byte() == 0);
 }
+
+namespace {
+
+/// A rail of 8 ns a byte, given 512 KiB at a time in pieces that are acknowledged whole, by somebody who finds 128 KiB to be
+/// left whenever he looks, and whose looks find something each time. `handing`: the part of the time that handing over takes.
+/// Returns the rate learnt in 400 ms.
+sched::Ticks fed(double handing, const sched::Others& others = {}) {
+    constexpr std::uint64_t piece = 128 * kib;
+    constexpr base::Nanoseconds spacing = 4 * 8 * piece;
+    sched::Pace pace;
+    base::Nanoseconds now = base::second;
+    const auto begun = now;
+    pace.sent(piece, now);
+    while (now - begun < 400 * base::millisecond) {
+        pace.sent(4 * piece, now);
+        pace.handing(static_cast<base::Nanoseconds>(handing * spacing));
+        now += spacing;
+        pace.delivered(4 * piece);
+        pace.settle(now, now, others, {.unseen = now - begun});
+    }
+    return pace.per_byte();
+}
+
+}  // namespace
+
+TEST_CASE("somebody who does nothing else but hand messages to a rail sees its rate", "[sched][pace]") {
+    check_near(static_cast<double>(fed(0.95)) / sched::ticks_per_ns, 8, 0.03);
+    CHECK(fed(0.5) == 0);                          // the rail may have been idle meanwhile
+    CHECK(fed(0.95, {.backlog = 64 * kib}) == 0);  // it may be others who had it
+}
