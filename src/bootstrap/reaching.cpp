@@ -107,6 +107,7 @@ struct Reaching::Parts {
     bool again = false;               // one of this round's failures may be over soon
     base::Nanoseconds told_at = 0;    // when whoever waits is told why
     std::vector<std::string> causes;  // of this round
+    std::string last_causes;          // of the one before: an attempt may be under way that will end no better
     std::string trouble;
 
     [[nodiscard]] std::string summary() const { return fmt::format("{}", fmt::join(causes, "; ")); }
@@ -136,6 +137,7 @@ struct Reaching::Parts {
                         "is the other side started with --listen, and does no firewall stand between?");
         }
         again = false;
+        last_causes = summary();
         resume = now + retry_pause;
     }
 };
@@ -157,7 +159,8 @@ base::FileDescriptor Reaching::poll(base::Nanoseconds now) {
         parts_->failed(error, now);
     }
     if (now >= parts_->told_at) {
-        parts_->trouble = parts_->causes.empty() ? "no answer yet" : parts_->summary();
+        const auto why = parts_->causes.empty() ? parts_->last_causes : parts_->summary();
+        parts_->trouble = why.empty() ? "no answer yet" : why;
         parts_->told_at = Parts::never;
     }
     return {};

@@ -158,7 +158,8 @@ std::unique_ptr<transports::Rail> OfiTransport::open(const RailInfo& device) {
     if (known == domains_.end())
         throw Error(ErrorCode::no_rails, device.name + " is not there any more",
                     "it went away after it was listed: see `railmux info`");
-    constexpr Largest largest{.copied = put_overhead + piece_bytes, .fetched = put_overhead + fetched_piece_bytes};
+    static constexpr Largest largest{.copied = put_overhead + piece_bytes,
+                                     .fetched = put_overhead + fetched_piece_bytes};
     const auto open = [provider = known->provider, domain = known->domain, sleeps = sleeps_] {
         auto found = query(provider, domain);
         if (found.empty())
