@@ -58,8 +58,8 @@ for encrypts in on off; do
     other=$([ $encrypts = on ] && echo off || echo on)
     RAILMUX_TCP_ENCRYPTION=$encrypts listen pingpong
     status=0
-    RAILMUX_TCP_ENCRYPTION=$other timeout -k 9 2.5 "$railmux" pingpong --connect "127.0.0.1:$port" >"$work/out" 2>"$work/err" ||
-        status=$?
+    RAILMUX_TCP_ENCRYPTION=$other timeout -k 9 "$soon" "$railmux" pingpong --connect "127.0.0.1:$port" >"$work/out" \
+        2>"$work/err" || status=$?
     [ $status = 1 ] || fail "it ended with $status"
     on_says="it does not encrypt, this side does; set tcp.encryption (RAILMUX_TCP_ENCRYPTION) alike on both"
     off_says="it encrypts, this side does not; set tcp.encryption (RAILMUX_TCP_ENCRYPTION) alike on both"
@@ -92,7 +92,7 @@ for place in door:"it speaks version 99 of the railmux start-up protocol, this i
     until_true "a stranger" grep . "$work/stranger-$part"
     # Waiting does not mend it: long before connect.patience is over.
     status=0
-    timeout -k 9 2.5 "$railmux" pingpong --connect "127.0.0.1:$(cat "$work/stranger-$part")" >"$work/out" 2>"$work/err" ||
+    timeout -k 9 "$soon" "$railmux" pingpong --connect "127.0.0.1:$(cat "$work/stranger-$part")" >"$work/out" 2>"$work/err" ||
         status=$?
     [ $status = 1 ] || fail "it ended with $status"
     mentions "$text"
@@ -104,7 +104,7 @@ done
 echo "a rank of another version"
 status=0
 # shellcheck disable=SC2016 # for the shells of the job
-timeout -k 9 2.5 "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 99' \
+timeout -k 9 "$soon" "$railmux" run -n 2 sh -c '[ "$RAILMUX_JOB_RANK" = 0 ] && exec "$0" pingpong; exec "$1" job --contact 99' \
     "$railmux" "$net/stranger.py" >"$work/out" 2>"$work/err" || status=$?
 [ $status = 1 ] || fail "it ended with $status"
 mentions "rank 1 is not a peer: it speaks wire version 99, this is version ${ours[contact]}; use one release of railmux"

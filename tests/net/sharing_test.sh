@@ -36,15 +36,14 @@ grep -qE '^# rail tcp:rail[01] adds [0-9]+ % to rail tcp:rail[01] at 1 MiB: they
     "$work/out" || fail "it is not"
 
 echo "they count as one then: one carries everything, as fast as if it were alone"
-for attempt in 1 2 3; do  # others use this machine, too
+for attempt in 1 2 3; do  # others use this machine, too: the spare one carries while the other one is taken for lost
     alone=$(streams --rails tcp:rail0)
     both=$(streams --find-sharing)
-    at_least "$both" 0.95 "$alone" && break
-    [ "$attempt" -lt 3 ] || fail "$both MB/s over both, $alone over one"
+    mentions "they share a bottleneck of"
+    least=$(printf '%s\n' "$(carried rail0)" "$(carried rail1)" | sort -n | head -1)
+    at_least "$both" 0.95 "$alone" && at_least $((400 * 65536)) 50 "${least:-0}" && break
+    [ "$attempt" -lt 3 ] || fail "$both MB/s over both, $alone over one; the spare one carried $least bytes"
 done
-mentions "they share a bottleneck of"
-least=$(printf '%s\n' "$(carried rail0)" "$(carried rail1)" | sort -n | head -1)
-at_least $((400 * 65536)) 50 "${least:-0}" || fail "the spare one carried $least bytes"
 
 echo "two rails of their own share nothing"
 "$rig" --name "$RIG_NAME-own" up 200mbit 200mbit
