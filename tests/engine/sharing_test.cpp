@@ -1,144 +1,82 @@
-// Several threads that send, receive and wait over one context, each in its own way.
-#include <catch2/catch.hpp>
-
-#include <array>
-#include <atomic>
-#include <cstring>
-#include <string>
-#include <thread>
-#include <vector>
-
+// Peers that share rails: what one is sent counts for the others.
 #include "engine/pair.hpp"
+#include "engine/sim_pair.hpp"
 
 using namespace railmux;
-using test::Pair;
 using test::pattern;
+using test::SimHosts;
 
-namespace {
+TEST_CASE("sharing: who can be reached over one rail only has it to himself", "[engine]") {
+    // The thesis' example: A is reachable over rail 0 only, B over 0 and 1, one large message each: all of B's over rail 1.
+    SimHosts hosts;
+    const auto timing = test::sim::simple_timing(5000, 300, 300, 400, 1.0);
+    for (const char* host : {"s", "a", "b"})
+        hosts.fabric.add_rail(host, {.device = "eth0", .network = "net0", .timing = timing});
+    for (const char* host : {"s", "b"})
+        hosts.fabric.add_rail(host, {.device = "eth1", .network = "net1", .timing = timing});
+    const auto s = hosts.start("s", "vft");
+    const auto a = hosts.start("a", "vft");
+    const auto b = hosts.start("b", "vft");
+    const std::array receivers{a.get(), b.get()};
+    const std::array to{s->add_peer(a->address()), s->add_peer(b->address())};
+    const std::array from{a->add_peer(s->address()), b->add_peer(s->address())};
 
-constexpr unsigned ways = 4;  // of waiting, a thread each
-
-Config shared(std::string_view rails, std::string_view mode) {
-    auto config = test::two_rails();
-    if (rails != "tcp") config.set("rails", std::string(rails));
-    config.set("progress", std::string(mode)).set("thread_level", "multiple");
-    return config;
-}
-
-std::size_t size_of(unsigned message) { return message % 16 == 15 ? 40'000 : 8; }
-
-/// A thread's end of an exchange: its tags are its own.
-struct End {
-    Context& context;
-    Peer other;
-    unsigned way;
-
-    void send(std::span<const std::byte> data) {
-        if (way == 0) return context.send(other, way, data);
-        std::array requests{context.isend(other, way, data)};
-        finish(requests);
-    }
-    std::size_t receive(std::span<std::byte> into) {
-        if (way == 0) return context.recv(other, way, into).bytes;
-        std::array requests{context.irecv(other, way, into)};
-        return finish(requests);
-    }
-
-private:
-    std::size_t finish(std::span<Request> requests) {
-        if (way == 1) return context.wait_any(requests).status.bytes;
-        if (way == 2) return context.wait(requests[0]).bytes;
-        for (;;) {
-            if (const auto status = context.test(requests[0])) return status->bytes;
+    const auto send_both = [&](std::size_t bytes) {
+        const auto data = pattern(bytes);
+        std::array<std::vector<std::byte>, 2> got{std::vector<std::byte>(bytes), std::vector<std::byte>(bytes)};
+        std::array<Request, 2> sends;
+        std::array<Request, 2> receives;
+        for (std::size_t i = 0; i < 2; ++i) {
+            const MutableBuffer in(got[i]);
+            receives[i] = receivers[i]->irecv(from[i], 1, {&in, 1}, nullptr);
+            const ConstBuffer out(data);
+            sends[i] = s->isend(to[i], 1, {&out, 1}, nullptr);
         }
-    }
-};
-
-}  // namespace
-
-TEST_CASE("threads: each gets what is its own, in order, in every mode", "[engine]") {
-    const auto* const rails = GENERATE("tcp", "shm:node");
-    const auto* const mode = GENERATE("poll", "block", "hybrid", "thread");
-    CAPTURE(rails, mode);
-    Pair pair(shared(rails, mode));
-    constexpr unsigned messages = 200;
-    std::atomic<int> wrong = 0;
-    std::vector<std::thread> all;
-    for (unsigned way = 0; way < ways; ++way) {
-        all.emplace_back([&, way] {
-            End end{pair.a, pair.to_b, way};
-            std::vector<std::byte> got(40'000);
-            for (unsigned i = 0; i < messages; ++i) {
-                const auto data = pattern(size_of(i), way * messages + i);
-                end.send(data);
-                const auto bytes = end.receive(got);
-                if (bytes != data.size() || std::memcmp(got.data(), data.data(), bytes) != 0) ++wrong;
+        hosts.until({s.get(), a.get(), b.get()}, [&] {
+            bool all = true;
+            for (std::size_t i = 0; i < 2; ++i) {
+                if (sends[i].active()) all = s->test(sends[i]).has_value() && all;
+                if (receives[i].active()) all = receivers[i]->test(receives[i]).has_value() && all;
             }
+            return all;
         });
-        all.emplace_back([&, way] {
-            End end{pair.b, pair.to_a, way};
-            std::vector<std::byte> got(40'000);
-            for (unsigned i = 0; i < messages; ++i) end.send(std::span(got).first(end.receive(got)));
-        });
-    }
-    for (auto& thread : all) thread.join();
-    CHECK(wrong == 0);
+        for (const auto& one : got) CHECK(test::same(one, data));
+    };
+    const auto sent_to_b = [&](std::string_view rail) {
+        std::uint64_t bytes = 0;
+        for (const auto& t : s->traffic()) {
+            if (t.peer == to[1] && t.rail == rail) bytes += t.sent_bytes;
+        }
+        return bytes;
+    };
+
+    for (int i = 0; i < 20; ++i) send_both(1 << 20);  // links come up, and are known
+    const auto before = sent_to_b("sim:eth0");
+    send_both(4 << 20);
+    CHECK(sent_to_b("sim:eth0") - before < (4 << 20) / 20);
 }
 
-TEST_CASE("threads: what one sends to a peer arrives in order, whoever else sends", "[engine]") {
-    const auto* const mode = GENERATE("poll", "block", "hybrid", "thread");
-    CAPTURE(mode);
-    Pair pair(shared("shm:node", mode));
-    constexpr unsigned senders = 3;
-    constexpr unsigned messages = 2000;
-    std::vector<std::thread> all;
-    for (unsigned sender = 0; sender < senders; ++sender) {
-        all.emplace_back([&, sender] {
-            std::array<unsigned, 2> message{sender, 0};
-            for (; message[1] < messages; ++message[1]) {
-                pair.a.send(pair.to_b, 0, std::as_bytes(std::span(message)));
-            }
-            pair.a.recv(pair.to_b, 1 + sender, {});  // what has been sent may need somebody who looks
-        });
+TEST_CASE("what traffic shows of a rail, and how far that is from its probe", "[engine]") {
+    SimHosts hosts;
+    auto timing = test::sim::simple_timing(5000, 300, 300, 400, 80.0);
+    timing.burst_bytes = 512 * 1024;  // a probe fits into it
+    timing.burst_G = 0.5;
+    for (const char* host : {"a", "b"}) {
+        hosts.fabric.add_rail(host, {.device = "eth0", .network = "net0", .timing = timing});
     }
-    std::array<unsigned, senders> next{};
-    int wrong = 0;
-    for (unsigned i = 0; i < senders * messages; ++i) {
-        std::array<unsigned, 2> message{};
-        pair.b.recv(pair.to_a, 0, std::as_writable_bytes(std::span(message)));
-        if (message[0] >= senders || next.at(message[0])++ != message[1]) ++wrong;
-    }
-    for (unsigned sender = 0; sender < senders; ++sender) pair.b.send(pair.to_a, 1 + sender, {});
-    for (auto& thread : all) thread.join();
-    CHECK(wrong == 0);
-}
-
-TEST_CASE("threads: who waits takes over from who looks, again and again", "[engine]") {
-    const auto* const mode = GENERATE("poll", "block", "hybrid", "thread");
-    CAPTURE(mode);
-    Pair pair(shared("shm:node", mode));
-    // The first to wait has the turn. It is answered first, and must hand it to the other, whose answer comes only then.
-    std::vector<std::byte> one(8);
-    std::vector<std::byte> two(8);
-    const auto data = pattern(8);
-    for (int round = 0; round < 200; ++round) {
-        std::atomic<int> done = 0;
-        const auto wait_for = [&](Tag tag, std::span<std::byte> into) {
-            return std::thread([&, tag, into] {
-                pair.a.recv(pair.to_b, tag, into);
-                ++done;
-            });
-        };
-        auto first = wait_for(1, one);
-        auto second = wait_for(2, two);
-        const auto answer_first = static_cast<Tag>(1 + round % 2);
-        pair.b.send(pair.to_a, answer_first, data);
-        while (done < 1) pair.b.progress();
-        pair.b.send(pair.to_a, 3 - answer_first, data);
-        while (done < 2) pair.b.progress();
-        first.join();
-        second.join();
-    }
-    CHECK(one == data);
-    CHECK(two == data);
+    hosts.look_each = 500;
+    const auto a = hosts.start("a", "vft");
+    const auto b = hosts.start("b", "vft");
+    const auto to_b = a->add_peer(b->address());
+    const auto to_a = b->add_peer(a->address());
+    const auto send = [&](std::size_t bytes) { hosts.deliver(*a, to_b, *b, to_a, bytes); };
+    for (int i = 0; i < 100; ++i) send(8);  // meanwhile it is probed
+    auto models = a->models(to_b);
+    REQUIRE(models.size() == 1);
+    CHECK(models[0].drift == 1);
+    CHECK(models[0].model.range(1 << 16).G.ns < 2);
+    for (int i = 0; i < 4; ++i) send(1 << 20);
+    models = a->models(to_b);
+    CHECK(models[0].model.range(1 << 16).G.ns == Approx(80).epsilon(0.05));
+    CHECK(models[0].drift > 40);
 }
