@@ -15,12 +15,12 @@ Operation& Operations::begin(bool receive, Completion&& done) {
 }
 
 void Operations::call_later(Operation& operation) noexcept {
-    operation.state = OperationState::finishing;
+    operation.become(OperationState::finishing);
     finishing_.push(operation);
 }
 
 void Operations::detach(Operation& operation) noexcept {
-    if (operation.state == OperationState::over) {
+    if (operation.over()) {
         free(operation);
     } else {
         operation.detached = true;

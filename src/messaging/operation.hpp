@@ -36,7 +36,7 @@ struct Operation {
 
     bool receive = false;
     bool detached = false;  // its Request is gone: free it when it is over
-    OperationState state = OperationState::active;
+    std::atomic<OperationState> state = OperationState::active;
     std::uint32_t peer = anybody;
     Operation* next = nullptr;  // in a peer's queue of sends, or the queue of callbacks
     Posted posted;              // receives
@@ -47,12 +47,15 @@ struct Operation {
     std::vector<transports::Segment> pieces;  // all of them, when there is more than one
     Completion done;
 
-    /// It is over: also for whoever looks without the engine's lock.
-    RAILMUX_IN_LINE void end() noexcept {
-        std::atomic_ref(state).store(OperationState::over, std::memory_order_release);
+    // With the engine's lock, which orders them.
+    [[nodiscard]] RAILMUX_IN_LINE bool over() const noexcept {
+        return state.load(std::memory_order_relaxed) == OperationState::over;
     }
-    [[nodiscard]] bool seen_over() noexcept {
-        return std::atomic_ref(state).load(std::memory_order_acquire) == OperationState::over;
+    RAILMUX_IN_LINE void become(OperationState next) noexcept { state.store(next, std::memory_order_relaxed); }
+    /// It is over: also for whoever looks without the lock.
+    RAILMUX_IN_LINE void end() noexcept { state.store(OperationState::over, std::memory_order_release); }
+    [[nodiscard]] bool seen_over() const noexcept {
+        return state.load(std::memory_order_acquire) == OperationState::over;
     }
     void add(const transports::Segment& part) {
         if (part.size == 0) return;
@@ -117,7 +120,7 @@ public:
     [[nodiscard]] RAILMUX_IN_LINE Operation& begin_over() {
         Operation& operation = table_.take();
         operation.receive = operation.detached = false;
-        operation.state = OperationState::over;
+        operation.become(OperationState::over);
         ++ended_;
         return operation;
     }
@@ -160,7 +163,7 @@ private:
         operation.receive = receive;
         operation.posted.operation = &operation;
         operation.detached = false;
-        operation.state = OperationState::active;
+        operation.become(OperationState::active);
         if (!operation.pieces.empty()) [[unlikely]]
             operation.pieces.clear();
         return operation;  // whose status is set when it is known

@@ -129,7 +129,7 @@ void Engine::set_progress(ProgressMode mode) {
 RAILMUX_IN_LINE Status Engine::wait_locked(Request& request) {
     Operation& operation = operation_of(request);
     end_burst();
-    if (operation.state != OperationState::over || unlooked_bytes_ >= bytes_per_look) [[unlikely]]
+    if (!operation.over() || unlooked_bytes_ >= bytes_per_look) [[unlikely]]
         look_for(operation);
     return take(request, operation);
 }
@@ -146,11 +146,10 @@ void Engine::send_and_wait(Peer to, Tag tag, ConstBuffer data) {
 
 /// Until it is over, or once.
 void Engine::look_for(Operation& operation) {
-    if (operation.state == OperationState::over) {
+    if (operation.over()) {
         pass(now());
     } else {
-        progress_until([&] { return operation.state == OperationState::over; }, forever,
-                       [&] { return operation.seen_over(); });
+        progress_until([&] { return operation.over(); }, forever, [&] { return operation.seen_over(); });
     }
 }
 
@@ -158,8 +157,8 @@ std::optional<Status> Engine::test(Request& request) {
     const Lock lock(*this);
     const Operation& operation = operation_of(request);
     end_burst();
-    if (operation.state != OperationState::over) pass(now());
-    if (operation.state != OperationState::over) return std::nullopt;
+    if (!operation.over()) pass(now());
+    if (!operation.over()) return std::nullopt;
     return take(request);
 }
 
@@ -171,7 +170,7 @@ Context::Ended Engine::wait_any(std::span<Request> requests) {
         for (std::size_t i = 0; i < requests.size(); ++i) {
             if (!requests[i].active()) continue;
             active = true;
-            if (operation_of(requests[i]).state != OperationState::over) continue;
+            if (!operation_of(requests[i]).over()) continue;
             ended = i;
             return true;
         }
