@@ -1,11 +1,11 @@
 // Fed: the rate of a rail that a process does hardly anything else but hand messages to.
 //
-// Handing over takes as long as the rail itself where the kernel does the rail's work meanwhile and makes room by it (a shaper
-// that cuts large packets, on the sender's core): a call that was to fill a buffer returns milliseconds later, when most of
-// what it took has come through. Then there is no look at which nothing had been waiting, and what is left on the rail at a
-// look is less than comes through until the next: no backlog shows a rate. But a rail that is being fed is not idle, so over a
-// time that went by with that bytes over time is the rate that this host gets out of it. Acknowledgements come for large pieces
-// at once, and looks are rare: it takes a time that is long to both.
+// Where handing over takes most of the time, as over a shaper of 1 Gbit/s with bursts of 16 KiB (docs/model.md; the kernel, it
+// seems, cuts packets for the shaper on the sender's core, and makes room by it), there is hardly a look at which nothing had
+// been waiting, and what is left on the rail at a look is less than comes through until the next: no backlog shows a rate. A
+// rail that is being fed for three quarters of the time is taken for busy, so bytes over time is, to some percent, the rate
+// that this process gets out of it. Acknowledgements come for large pieces at once, and looks are milliseconds apart: it takes
+// a time and bytes that are many of either.
 //
 // Threads: one thread at a time per object.
 // Lifetime: a value.

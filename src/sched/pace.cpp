@@ -105,7 +105,8 @@ void Pace::add(base::Nanoseconds time, std::uint64_t bytes) noexcept {
     bytes_ += bytes;
     const bool first = window_count_ == 0;
     const bool long_enough = time_ >= (first ? first_window_time : window_time) && bytes_ >= window_bytes;
-    if (long_enough || (first && bytes_ >= first_window_bytes)) end_window(time_, bytes_);
+    if (long_enough || (first && bytes_ >= first_window_bytes))
+        end_window(time_, bytes_, std::min(others_, 2 * in_front_));
 }
 
 /// What the time that passed with handing over shows, where nobody else uses the rail. Whatever shows more often is better.
@@ -113,13 +114,13 @@ void Pace::add_fed(const Others& others, base::Nanoseconds now) noexcept {
     if (backlog_ == 0 || others.backlog > 0 || std::exchange(fed_others_, others.gone) != others.gone) fed_.forget();
     if (backlog_ == 0) return;
     const auto shown = fed_.came_through(pending_, now);
-    if (shown.time > 0) end_window(shown.time, shown.bytes);
+    if (shown.time > 0) end_window(shown.time, shown.bytes, 0);
 }
 
-void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes) noexcept {
+void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes, std::uint64_t others) noexcept {
     ++window_count_;
     own_.add(window_count_, time, bytes);
-    rail_.add(window_count_, time, bytes + std::min(others_, 2 * in_front_));
+    rail_.add(window_count_, time, bytes + others);
     fed_.forget();
     before_trial_ = 0;
     time_ = 0;

@@ -170,7 +170,8 @@ private:
     [[nodiscard]] bool shows_more(base::Nanoseconds time, std::uint64_t bytes) const noexcept;
     void add(base::Nanoseconds time, std::uint64_t bytes) noexcept;
     void add_fed(const Others& others, base::Nanoseconds now) noexcept;
-    void end_window(base::Nanoseconds time, std::uint64_t bytes) noexcept;
+    /// `others`: what came through meanwhile of what they had in front of ours.
+    void end_window(base::Nanoseconds time, std::uint64_t bytes, std::uint64_t others) noexcept;
     void relearn(Ticks per_byte) noexcept;
     void remember(base::Nanoseconds now) noexcept;
     /// What is on the rail takes longer than the next acknowledgement, as far as is known.

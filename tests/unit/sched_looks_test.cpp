@@ -128,15 +128,15 @@ namespace {
 
 /// A rail of 8 ns a byte, given 512 KiB at a time in pieces that are acknowledged whole, by somebody who finds 128 KiB to be
 /// left whenever he looks, and whose looks find something each time. `handing`: the part of the time that handing over takes.
-/// Returns the rate learnt in 400 ms.
-sched::Ticks fed(double handing, const sched::Others& others = {}) {
+/// Returns the rate learnt in that time.
+sched::Ticks fed(double handing, const sched::Others& others = {}, sched::Pace pace = {},
+                 base::Nanoseconds time = 400 * base::millisecond) {
     constexpr std::uint64_t piece = 128 * kib;
     constexpr base::Nanoseconds spacing = 4 * 8 * piece;
-    sched::Pace pace;
-    base::Nanoseconds now = base::second;
+    base::Nanoseconds now = 10 * base::second;
     const auto begun = now;
     pace.sent(piece, now);
-    while (now - begun < 400 * base::millisecond) {
+    while (now - begun < time) {
         pace.sent(4 * piece, now);
         pace.handing(static_cast<base::Nanoseconds>(handing * spacing));
         now += spacing;
@@ -146,10 +146,30 @@ sched::Ticks fed(double handing, const sched::Others& others = {}) {
     return pace.per_byte();
 }
 
+/// Has seen others flood the rail beside it for a moment, too short for a window of its own.
+sched::Pace beside_others() {
+    sched::Pace pace;
+    base::Nanoseconds now = base::second;
+    sched::Others others{.backlog = 16'000 * kib};
+    pace.sent(400 * kib, now);
+    for (int i = 0; i < 8; ++i) {
+        now += 100 * base::microsecond;
+        others.gone += 2'000 * kib;
+        pace.delivered(40 * kib);
+        pace.settle(now, now, others, {});
+    }
+    pace.delivered(80 * kib);
+    pace.settle(now, now, others, {});
+    return pace;
+}
+
 }  // namespace
 
 TEST_CASE("somebody who does nothing else but hand messages to a rail sees its rate", "[sched][pace]") {
     check_near(static_cast<double>(fed(0.95)) / sched::ticks_per_ns, 8, 0.03);
     CHECK(fed(0.5) == 0);                          // the rail may have been idle meanwhile
     CHECK(fed(0.95, {.backlog = 64 * kib}) == 0);  // it may be others who had it
+    // One window, and nothing in it of what others did before.
+    const auto after_others = fed(0.95, {.gone = 16'000 * kib}, beside_others(), 150 * base::millisecond);
+    check_near(static_cast<double>(after_others) / sched::ticks_per_ns, 8, 0.03);
 }
