@@ -82,7 +82,7 @@ void RailManager::drain() {
     for (int round = 0, empty = 0; round < most && empty < quiet; ++round) {
         std::size_t count = 0;
         for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-            if (rails_[rail].polled) count += poll_rail(upper_, rail, false, now_) ? 1 : 0;
+            if (rails_[rail].polled) count += poll_rail(upper_, rail, false, now_) != Found::nothing ? 1 : 0;
         }
         empty = count == 0 ? empty + 1 : 0;
     }

@@ -249,7 +249,7 @@ private:
     template <typename Above>
     [[nodiscard]] bool look_round(Above& above, bool exact, base::Nanoseconds now);
     template <typename Above>
-    bool poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now);
+    Found poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now);
     inline bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
     template <typename Above>
     void handle(Above& above, std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
@@ -457,6 +457,7 @@ private:
     base::Nanoseconds now_ = 0;  // as last told
     model::Watch watch_;
     Look look_;                // the one whose events are being handled,
+    bool moved_ = false;       // a look moved bytes, see Found
     bool exact_look_ = false;  // if that is true; else nobody took the time
     base::Nanoseconds next_deadline_ = never;
     base::Nanoseconds next_watch_ = never;         // when links are looked at

@@ -20,6 +20,13 @@
 
 namespace railmux::rails {
 
+/// What a look at a rail brought.
+enum class Found : std::uint8_t {
+    nothing,
+    moved,  // the look itself moved bytes of something larger: a reason to look again, but nothing had been waiting
+    events,
+};
+
 /// When the rails were looked at.
 struct Looks {
     base::Nanoseconds begun = 0;   // the round of looks under way
@@ -50,8 +57,7 @@ public:
     }
     [[nodiscard]] const Looks& looks() const noexcept { return looks_; }
 
-    /// Looks at them, `all` or those that are not left out, until look(rail) says that there was something. False: there was
-    /// nothing.
+    /// Looks at them, `all` or those that are not left out, until look(rail) finds events. False: there were none.
     template <typename Look>
     RAILMUX_IN_LINE bool go(bool all, base::Nanoseconds now, Look look) {
         const bool asked = all;
@@ -67,11 +73,11 @@ public:
             auto& place = places_[at];
             next_ = next_ + 1 < places_.size() ? next_ + 1 : 0;
             const bool due = one || is_due(at, all, asked, now);
-            const bool found = due && look(place.rail);
-            place.vain = found ? 0 : place.vain + 1;
-            if (found && place.rest > 0) used_ = at;
+            const auto found = due ? look(place.rail) : Found::nothing;
+            place.vain = found != Found::nothing ? 0 : place.vain + 1;
+            if (found != Found::nothing && place.rest > 0) used_ = at;
             if (next_ == 0 && !left_out_) looks_.looked = looks_.begun;
-            if (found) return true;
+            if (found == Found::events) return true;
         }
         if (places_.empty()) looks_.looked = now;
         looks_.quiet = now;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 
 #include "base/in_line.hpp"
 #include "rails/rail_manager.hpp"
@@ -37,7 +38,7 @@ RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
         any = true;
     }
     if (!dirty_.empty()) flush(now);
-    return any || found;
+    return std::exchange(moved_, false) || any || found;
 }
 
 template <typename Above>
@@ -47,18 +48,22 @@ RAILMUX_IN_LINE bool RailManager::look_round(Above& above, bool exact, base::Nan
     if (exact) [[unlikely]]
         rounds_.prefer(assessor_.timed_rail());  // what is timed there should not wait for the others
     return rounds_.go(exact, now, [&](std::uint32_t rail) RAILMUX_LAMBDA_IN_LINE {
-        return assessor_.may_look(rail, now) && poll_rail(above, rail, exact, now);
+        return assessor_.may_look(rail, now) ? poll_rail(above, rail, exact, now) : Found::nothing;
     });
 }
 
 template <typename Above>
-RAILMUX_IN_LINE bool RailManager::poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now) {
+RAILMUX_IN_LINE Found RailManager::poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now) {
     const auto begun = exact ? options_.clock() : now;
     const auto blind = exact ? watch_.looks(begun, rail) : not_timed;
     const auto count = rails_[rail].rail->poll(events_);
     if (exact) [[unlikely]]
         watch_.looked(options_.clock());
-    if (count == 0) return false;
+    if (count == 0) return Found::nothing;
+    if (count == 1 && events_[0].kind == transports::EventKind::moved) {  // it mostly comes alone
+        moved_ = true;
+        return Found::moved;
+    }
     // A wait does not read the clock for each look; what comes in at last is to be timed all the same, and time limits
     // must not begin in the past.
     const bool news = take_note(rail, {events_.data(), count});
@@ -71,7 +76,7 @@ RAILMUX_IN_LINE bool RailManager::poll_rail(Above& above, std::uint32_t rail, bo
     }
     for (std::size_t i = 0; i < count; ++i) handle(above, rail, events_[i], now);
     ledger_.settle(now, now - rounds_.looks().quiet);
-    return true;
+    return Found::events;
 }
 
 /// Before the first of these is handled: whether there is more than ends of what was posted. What would be posted now to a link

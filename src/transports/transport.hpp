@@ -119,7 +119,9 @@ enum class EventKind : std::uint8_t {
     rail_up,          // where info().comes_back: connecting makes sense again, in both directions
     connect_request,  // link, data: the hello. Answer with accept or refuse
     devices_changed,  // Transport::scan may find another device than before, of any transport
-    moved,            // nothing to handle: poll itself moved bytes of something larger, and goes on with the next one
+    // Alone, where there is no other event: poll itself moved bytes of something larger, and goes on with the next poll. A rail
+    // that moves bytes in poll must say so, or whoever waits goes to sleep over it.
+    moved,
 };
 
 enum class WorkStatus : std::uint8_t {

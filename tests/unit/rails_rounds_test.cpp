@@ -6,11 +6,13 @@
 #include "rails/rounds.hpp"
 
 using namespace railmux;
+using rails::Found;
 using rails::Rounds;
 
 namespace {
 
-/// Three rails, of which the first brings something when `busy`, and the last when `late`.
+/// Three rails, of which the first brings something when `busy`, the second moves bytes when `moving`, and the last brings
+/// something when `late`.
 struct Looked {
     explicit Looked(std::uint32_t rails = 3, base::Nanoseconds rest = 0) {
         for (std::uint32_t rail = 0; rail < rails; ++rail) rounds.add(rail, rail == 1 ? 0 : rest);
@@ -19,7 +21,8 @@ struct Looked {
         now += later;
         return rounds.go(all, now, [&](std::uint32_t rail) {
             ++looks[rail];
-            return (rail == 0 && busy) || (rail == 2 && late);
+            if (rail == 1 && moving) return Found::moved;
+            return (rail == 0 && busy) || (rail == 2 && late) ? Found::events : Found::nothing;
         });
     }
     /// The others have brought nothing for long.
@@ -33,6 +36,7 @@ struct Looked {
     base::Nanoseconds now = base::second;
     std::array<int, 3> looks{};
     bool busy = false;
+    bool moving = false;
     bool late = false;
 };
 
@@ -142,4 +146,13 @@ TEST_CASE("of those with a rest, who brings nothing beside another one is looked
             CHECK(f.looks[2] == 1);
         }
     }
+}
+
+TEST_CASE("a rail that moves bytes is looked at each time, and the others in turn", "[rails]") {
+    Looked f;
+    f.moving = true;
+    for (int i = 0; i < 5000; ++i) CHECK_FALSE(f.go());
+    CHECK(f.looks[1] == 5000);
+    CHECK(f.looks[0] > 1250);
+    CHECK(f.rounds.looks().quiet == f.now);  // nothing had been waiting
 }
