@@ -38,12 +38,13 @@ RailAddress RailAddress::of(const Port& port, std::uint64_t owner) {
             .format = port.info->addr_format,
             .provider = port.info->fabric_attr->prov_name,
             .fabric = port.info->fabric_attr->name,
+            .message_bytes = static_cast<std::uint32_t>(port.message_bytes),
             .endpoint = port.name};
 }
 
 std::vector<std::byte> RailAddress::encode() const {
     base::Writer writer;
-    writer.write(host).write(process).write(owner).write(format).text(provider).text(fabric);
+    writer.write(host).write(process).write(owner).write(format).text(provider).text(fabric).write(message_bytes);
     writer.write(static_cast<std::uint16_t>(endpoint.size())).append(endpoint);
     return std::move(writer).take();
 }
@@ -57,8 +58,11 @@ std::optional<RailAddress> RailAddress::parse(std::span<const std::byte> bytes) 
     address.format = reader.read<std::uint32_t>();
     address.provider = reader.text(longest_name);
     address.fabric = reader.text(longest_name);
+    address.message_bytes = reader.read<std::uint32_t>();
     const auto endpoint = reader.take(reader.read<std::uint16_t>());
-    if (!reader.done() || address.provider.empty() || !well_formed(address.format, endpoint)) return std::nullopt;
+    if (!reader.done() || address.provider.empty() || address.message_bytes < least_message ||
+        !well_formed(address.format, endpoint))
+        return std::nullopt;
     address.endpoint.assign(endpoint.begin(), endpoint.end());
     return address;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "transports/ofi/wire.hpp"
 #include "transports/transport.hpp"
 
 namespace railmux::transports::ofi {
@@ -20,10 +21,11 @@ struct Port;
 struct RailAddress {
     std::uint64_t host = 0;  // base::host_identity
     std::uint32_t process = 0;
-    std::uint64_t owner = 0;   // the transport within the process
-    std::uint32_t format = 0;  // FI_SOCKADDR_IN, ...
-    std::string provider;      // "tcp;ofi_rxm"
-    std::string fabric;        // "10.77.0.0/24"; what it means is the provider's affair
+    std::uint64_t owner = 0;                      // the transport within the process
+    std::uint32_t format = 0;                     // FI_SOCKADDR_IN, ...
+    std::string provider;                         // "tcp;ofi_rxm"
+    std::string fabric;                           // "10.77.0.0/24"; what it means is the provider's affair
+    std::uint32_t message_bytes = least_message;  // of the largest that is received there
     std::vector<std::byte> endpoint;
 
     [[nodiscard]] static RailAddress of(const Port& port, std::uint64_t owner);

@@ -43,7 +43,7 @@ public:
     void unregister() noexcept;
 
 private:
-    static constexpr std::size_t most_bytes = 64 << 20;  // of each size
+    static constexpr std::size_t most_bytes = 64 << 20;  // of each of the two sizes
 
     struct Size {
         std::size_t room = 0;

@@ -27,6 +27,7 @@ LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::by
     auto* peer = endpoint_->peers.find(remote->endpoint, trouble);
     if (peer == nullptr) return refuse_to_connect(trouble);
     Link& link = new_link(Phase::greeting, peer);
+    link.message_bytes = std::min<std::size_t>(endpoint_->port.message_bytes, remote->message_bytes);
     link.patience = common_.hello_limit;
     impatient_.push_back(link.id);
     const Header header{.kind = Kind::hello};
@@ -156,6 +157,7 @@ void Rail::take_hello(std::span<const std::byte> body) {
     }
     Link& link = new_link(Phase::requested, peer);
     link.theirs = hello->from;
+    link.message_bytes = std::min<std::size_t>(endpoint_->port.message_bytes, remote->message_bytes);
     ++requests_;
     greet(*peer, link.id, encode(Header{.kind = Kind::heard, .to = link.theirs}, std::span<const std::byte>{}));
     events_.tell({.kind = EventKind::connect_request, .link = link.id}, {}, hello->bytes);

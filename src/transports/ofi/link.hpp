@@ -100,6 +100,7 @@ struct Link {
     Peer* peer = nullptr;
     std::uint64_t token = 0;  // ours
     LinkName theirs;
+    std::size_t message_bytes = 0;    // of the largest that we send and the other side takes
     base::Nanoseconds patience = 0;   // greeting: left until the hello must have been heard; 0: it has been
     std::uint16_t next_number = 0;    // of what is sent
     std::uint16_t next_expected = 0;  // of what comes

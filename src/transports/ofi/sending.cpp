@@ -88,7 +88,7 @@ Rail::Sent Rail::send_frame(Link& link, const Work& work) noexcept {
 /// The pieces of the open put that have not been sent; `yes` when that was the last.
 Rail::Sent Rail::send_pieces(Link& link) noexcept {
     auto& put = link.put;
-    const auto most = endpoint_->port.message_bytes - put_overhead;
+    const auto most = link.message_bytes - put_overhead;
     while (true) {
         const auto bytes = std::min(put.source.left, most);
         const auto rest = static_cast<std::uint32_t>(put.source.left - bytes);
