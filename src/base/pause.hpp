@@ -6,7 +6,7 @@
 
 namespace railmux::base {
 
-/// A few dozen cycles in which the processor does nothing in advance.
+/// A few dozen cycles, or some hundred, in which the processor does nothing in advance.
 inline void pause() noexcept {
 #if defined(__x86_64__)
     __builtin_ia32_pause();

@@ -36,13 +36,15 @@ void Progress::leave() {
     if (shared()) mutex_.unlock();
 }
 
-/// The lock is not fair: without a pause here, whoever wants to call in might never get his turn.
+/// The lock is not fair: without a pause here, whoever wants to call in might never get his turn. Who waits spins, mostly, and
+/// is in after a microsecond; one that sleeps, or has lost its core, is given some 100 us, most of them yielded.
 void Progress::let_in() {
+    constexpr int rounds = 100, spun_rounds = 5, pauses = 16;
     const auto others = mutex_.let_in();
     mutex_.unlock();
-    for (int i = 0; i < 100 && mutex_.let_in() == others; ++i) {
-        for (int j = 0; j < 16 && mutex_.let_in() == others; ++j) base::pause();
-        if (i > 4) std::this_thread::yield();
+    for (int i = 0; i < rounds && mutex_.let_in() == others; ++i) {
+        for (int j = 0; j < pauses && mutex_.let_in() == others; ++j) base::pause();
+        if (i >= spun_rounds) std::this_thread::yield();
     }
     mutex_.lock();
 }

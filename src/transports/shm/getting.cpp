@@ -45,7 +45,7 @@ void Rail::begin_turn(Link& link) noexcept {
     share.offset.store(get.offset + gets.ours.size(), std::memory_order_relaxed);
     share.bytes.store(gets.theirs.size(), std::memory_order_relaxed);
     share.address.store(reinterpret_cast<std::uintptr_t>(gets.theirs.data()), std::memory_order_relaxed);
-    share.word.store(++gets.number * Share::states + Share::open, std::memory_order_release);
+    share.word.store(++gets.number * Share::states + Share::open, std::memory_order_seq_cst);  // waking.hpp
     if (get.source.left() >= least_waking) wake(link, Sleep::until_news);
 }
 
@@ -63,6 +63,7 @@ void Rail::get_some(Link& link) noexcept {
     if (!gets.theirs.empty()) {
         const auto state = take_back(link);
         if (state == Share::taken) return;
+        moved_ = true;
         if (state != Share::done && gets.status == WorkStatus::ok) {
             gets.status = read_shown(link, gets.theirs, get.offset + gets.ours.size());
         }

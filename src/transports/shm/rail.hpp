@@ -172,7 +172,7 @@ private:
     [[nodiscard]] WorkStatus read_shown(Link& link, std::span<std::byte> to, std::uint64_t behind) noexcept;
     [[nodiscard]] static Share::State take_back(Link& link) noexcept;
     [[nodiscard]] bool asks_for_help(const Link& link) const noexcept {
-        if (shown_ == 0 || link.theirs->share.state() != Share::open) return false;
+        if (shown_ == 0 || link.phase != LinkPhase::up || link.theirs->share.state() != Share::open) return false;
         return link.theirs->share.word.load(std::memory_order_relaxed) != link.declined;
     }
     void help(Link& link) noexcept;
