@@ -191,35 +191,44 @@ TEST_CASE("what a byte takes is the median of several", "[shm][costs]") {
     CHECK(std::abs(*timed.per_byte() - 0.15) < 1e-6);
 }
 
-TEST_CASE("large puts go the other way in turns until both are known, then one in 64 or more", "[shm][costs]") {
+TEST_CASE("large puts go the other way in turns until both are known, then rarely", "[shm][costs]") {
     Trying trying;
-    const auto others = [&](bool known, std::uint32_t every, int puts) {
+    base::Nanoseconds now = base::second;
+    const auto others = [&](bool known, std::uint32_t apart, int puts, base::Nanoseconds each = base::microsecond,
+                            std::uint64_t bytes = 65'536) {
         int count = 0;
-        for (int i = 0; i < puts; ++i) count += trying.other_way(known, every) ? 1 : 0;
+        for (int i = 0; i < puts; ++i) {
+            now += each;
+            count += trying.other_way(known, apart, bytes, [&] { return now; }) ? 1 : 0;
+        }
         return count;
     };
     CHECK(others(false, 0, 20) == 10);
-    CHECK(others(true, 64, 640) == 10);
-    CHECK(others(true, 500, 5000) == 10);
-    CHECK(others(true, 0, 640) == 10);  // the other side may tell anything
-    CHECK(others(true, ~0U, 10 * static_cast<int>(Trying::most_every)) == 10);
+    CHECK(others(true, 0, 64) == 1);  // the two ways take alike
+    CHECK(others(true, 0, 640) == 10);
+    CHECK(others(true, 1'000'000, 10'000) == 10);
+    CHECK(others(true, 1'000'000, 40'000, base::microsecond, 262'144) == 10);  // a larger one costs more
+    CHECK(others(true, 1'000'000, 800, 10 * base::millisecond) == 100);        // who sends rarely finds out, too
+    CHECK(others(true, ~0U, 1'000'000) == 1);                                  // the other side may tell anything
 }
 
-TEST_CASE("the other way is tried for a two-hundredth of the time at most", "[shm][costs]") {
-    const auto every = [](base::Nanoseconds ring, base::Nanoseconds fetch) {
+TEST_CASE("the other way is tried for a two-hundredth of the time", "[shm][costs]") {
+    const auto apart = [](base::Nanoseconds ring, base::Nanoseconds fetch) {
         Ways ways;
         for (int i = 0; i < 9; ++i) {
             static_cast<void>(ways.ring.add(ring, 65'536));
             static_cast<void>(ways.fetch.add(fetch - 1200, 65'536));  // as fetches are told: without the call
         }
-        return ways.try_every(1200);
+        return ways.try_apart(1200);
     };
-    CHECK(every(35'000, 7'000) == 800);
-    CHECK(every(7'000, 35'000) == 800);
-    CHECK(every(7'200, 7'000) == Trying::least_every);
-    CHECK(every(7'000'000, 7'000) == Trying::most_every);
-    CHECK(every(0, 7'000) == Trying::least_every);
-    CHECK(Ways{}.try_every(1200) == Trying::least_every);
+    const auto about = [](std::uint32_t found, base::Nanoseconds ns) {
+        return std::abs(static_cast<double>(found) / static_cast<double>(ns) - 1) < 1e-3;
+    };
+    CHECK(about(apart(35'000, 7'000), 28 * 200 * base::microsecond));
+    CHECK(about(apart(7'000, 35'000), 28 * 200 * base::microsecond));
+    CHECK(about(apart(7'007'000, 7'000), 1400 * base::millisecond));
+    CHECK(apart(base::second, 7'000) == ~std::uint32_t{0});
+    CHECK(apart(7'000, 7'000) < 1000);
 }
 
 TEST_CASE("a rail reaches those of its node and user", "[shm]") {

@@ -126,7 +126,7 @@ struct alignas(2 * cache_line) Side {  // two lines: processors fetch them in pa
     std::atomic<std::uint32_t> closed;                     // 1: nothing of this side's memory may be read any more
     std::atomic<std::uint32_t>
         fetch_from;  // bytes of a put from which on this side does better to fetch it; 0: not known
-    std::atomic<std::uint32_t> try_every;  // of so many large puts one goes the other way
+    std::atomic<std::uint32_t> try_apart;  // Ways::try_apart
     Share share;
 };
 

@@ -147,7 +147,7 @@ bool Rail::fetch_pays(Link& link, std::uint64_t bytes) const noexcept {
 bool Rail::try_other_way(Link& link, std::uint64_t bytes) const noexcept {
     return bulk_.judge && bytes >= least_timed &&
            link.trying.other_way(link.theirs->fetch_from.load(std::memory_order_relaxed) != 0,
-                                 link.theirs->try_every.load(std::memory_order_relaxed));
+                                 link.theirs->try_apart.load(std::memory_order_relaxed), bytes, &base::now_ns);
 }
 
 /// Whether a put of so many bytes is fetched by the other side.

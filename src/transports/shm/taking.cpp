@@ -113,7 +113,7 @@ void Rail::tell_way(Link& link) noexcept {
     const auto from = link.ways.fetch_from(bulk_.judge->fetch);
     constexpr std::uint64_t most = ~std::uint32_t{0};
     if (!from) return;
-    link.ours->try_every.store(link.ways.try_every(bulk_.judge->fetch), std::memory_order_relaxed);
+    link.ours->try_apart.store(link.ways.try_apart(bulk_.judge->fetch), std::memory_order_relaxed);
     link.ours->fetch_from.store(static_cast<std::uint32_t>(std::min(*from, most)), std::memory_order_relaxed);
 }
 

@@ -1,6 +1,7 @@
 #include "transports/shm/ways.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace railmux::transports::shm {
 
@@ -19,15 +20,13 @@ std::optional<std::uint64_t> Ways::fetch_from(double call) const noexcept {
     return fetch_pays_from(call, *fetched, *from_ring);
 }
 
-/// By puts of 64 KiB: of larger ones few go by in the time, of smaller ones the two ways take about the same.
-std::uint32_t Ways::try_every(double call) const noexcept {
-    constexpr double bytes = 64 << 10;
+std::uint32_t Ways::try_apart(double call) const noexcept {
+    constexpr double bytes = Trying::tried_kib << 10;
     constexpr double worth = 0.005;  // of all the time
     const auto from_ring = ring.per_byte().value_or(0) * bytes;
     const auto fetched = call + fetch.per_byte().value_or(0) * bytes;
-    const auto [best, other] = std::minmax(from_ring, fetched);
-    const auto every = best > 0 ? (other - best) / best / worth : 0;
-    return static_cast<std::uint32_t>(std::clamp(every, double{Trying::least_every}, double{Trying::most_every}));
+    constexpr double most = ~std::uint32_t{0};
+    return static_cast<std::uint32_t>(std::min(std::abs(from_ring - fetched) / worth, most));
 }
 
 }  // namespace railmux::transports::shm

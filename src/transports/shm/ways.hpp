@@ -1,9 +1,8 @@
 // Ways: which way large puts come faster over a link, out of the ring or fetched, by what those took that came.
 //
-// The receiver times both, and says from which size on it does better to fetch. The sender obeys, but for one large put in 64
-// or more, which goes the other way: cores are found to be others than they were, because processes move. The more that costs,
-// the rarer it is: a two-hundredth of the time at most. In the beginning, when one of the two is not known yet, every second
-// one does.
+// The receiver times both, and says from which size on it does better to fetch. The sender obeys, but for a large put now and
+// then, which goes the other way: cores are found to be others than they were, because processes move. What that costs is a
+// two-hundredth of the time. In the beginning, when one of the two is not known yet, every second one does.
 //
 // What a put out of the ring takes is the time from its first piece to its last: the receiver awaits the others, and no figure
 // of parts, such as what it takes to copy a piece, says for how long. What a fetch takes is what it takes in all.
@@ -49,25 +48,37 @@ struct Ways {
 
     /// Bytes from which on fetching pays, where a call takes so many ns; none: one of the two is not known.
     [[nodiscard]] std::optional<std::uint64_t> fetch_from(double call) const noexcept;
-    /// Of how many large puts one goes the other way; once both are known.
-    [[nodiscard]] std::uint32_t try_every(double call) const noexcept;
+    /// How long large puts keep to the better way after one of 64 KiB has gone the other, ns; once both are known.
+    [[nodiscard]] std::uint32_t try_apart(double call) const noexcept;
 };
 
 /// What the sender makes of it.
 class Trying {
 public:
-    static constexpr std::uint32_t least_every = 64;
-    static constexpr std::uint32_t most_every = 2048;  // of 64 KiB: nine, a new median, come within 0.2 s
+    static constexpr std::uint32_t usual_every = 64;  // puts, or if those take longer:
+    static constexpr base::Nanoseconds longest_apart = 50 * base::millisecond;
 
-    /// Whether the next large put goes the way that is not thought best; `every` is what the other side tells.
-    [[nodiscard]] bool other_way(bool known, std::uint32_t every) noexcept {
-        if (++count_ < (known ? std::clamp(every, least_every, most_every) : 2)) return false;
+    /// Whether the next large put, of so many bytes, goes the way that is not thought best; `apart` is what the other side
+    /// tells (Ways::try_apart).
+    template <typename Clock>
+    [[nodiscard]] bool other_way(bool known, std::uint32_t apart, std::uint64_t bytes, Clock clock) noexcept {
+        if (++count_ % (known ? look_every : 2) != 0) return false;
+        const auto now = known ? clock() : 0;
+        if (known && (now < next_ || (count_ < usual_every && now - last_ < longest_apart))) return false;
         count_ = 0;
+        last_ = now;
+        next_ = now + static_cast<base::Nanoseconds>(std::uint64_t{apart} * (bytes >> 10) / tried_kib);
         return true;
     }
 
+    static constexpr std::uint64_t tried_kib = 64;
+
 private:
+    static constexpr std::uint32_t look_every = 8;  // puts: not for each of them at the clock
+
     std::uint32_t count_ = 0;
+    base::Nanoseconds last_ = 0;
+    base::Nanoseconds next_ = 0;
 };
 
 }  // namespace railmux::transports::shm
