@@ -27,14 +27,22 @@ void WaterFill::raise(std::uint64_t bytes) noexcept {
 }
 
 Wide WaterFill::fill(std::uint64_t bytes) noexcept {
-    for (raise(bytes); filled_ > 1; raise(bytes)) {
+    for (raise(bytes); filled_ > 1;) {
         std::size_t least = filled_;
         for (std::size_t i = 0; i < filled_; ++i) {
             if (share(vessels_[i]) >= vessels_[i].smallest) continue;
             if (least == filled_ || share(vessels_[i]) <= share(vessels_[least])) least = i;  // of equal ones the last
         }
         if (least == filled_) break;
+        const auto left_out = vessels_[least];
+        const auto with = end_;
         vessels_.erase(vessels_.begin() + static_cast<std::ptrdiff_t>(least));
+        raise(bytes);
+        // What is little for a fast rail, behind its queue, may take the others long.
+        const auto saved = static_cast<Wide>(left_out.smallest) * left_out.per_byte / worth_part;
+        if (end_ - with <= saved) continue;
+        add(left_out.place, left_out.offset, left_out.per_byte, 0);
+        raise(bytes);
     }
     return end_;
 }

@@ -26,7 +26,8 @@ public:
     /// Candidate `place` could begin at `offset`; less than `smallest` bytes are not worth its while.
     void add(std::size_t place, Ticks offset, Ticks per_byte, std::uint64_t smallest);
 
-    /// Leaves out rails until no share of `bytes` is below its smallest; returns how long all of it takes.
+    /// Leaves out rails whose share of `bytes` is below their smallest, unless all of it would take longer by more than a
+    /// quarter of what the smallest takes there; returns how long it takes.
     [[nodiscard]] Wide fill(std::uint64_t bytes) noexcept;
 
     struct Single {
@@ -41,6 +42,7 @@ public:
 
 private:
     static constexpr int width_bits = 48;
+    static constexpr int worth_part = 4;
 
     struct Vessel {
         std::size_t place;

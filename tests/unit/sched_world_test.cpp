@@ -186,11 +186,11 @@ TEST_CASE("small messages end within 25 % of the optimum at worst", "[sched][wor
     CHECK(small_messages().quantile(1) < 1.25);
 }
 
-TEST_CASE("large messages end within 25 % of the optimum at worst", "[sched][world][!shouldfail]") {
+TEST_CASE("large messages end within 25 % of the optimum at worst", "[sched][world]") {
     CHECK(large_messages().quantile(1) < 1.25);
 }
 
-TEST_CASE("another rail never makes it more than 2 % worse", "[sched][world][!shouldfail]") {
+TEST_CASE("another rail never makes it more than 2 % worse", "[sched][world]") {
     Random random(3);
     Distribution ratio;
     for (int i = 0; i < test::repeats(10'000); ++i) {
