@@ -104,9 +104,7 @@ bool BulkPlan::given(const Link& link, std::uint64_t bytes) noexcept {
     return claim == 0;
 }
 
-void BulkPlan::drop(Conversation& talk) noexcept {
-    static_cast<void>(claims_.drop(talk.candidates, talk.claims));
-}
+void BulkPlan::drop(Conversation& talk) noexcept { static_cast<void>(claims_.drop(talk.candidates, talk.claims)); }
 
 // --- Beforehand ------------------------------------------------------------------------------------------------------
 

@@ -55,14 +55,13 @@ private:
 
 /// Plans for `count` destinations, each time another one first, before any rail is given something: what is given cannot come
 /// back, and who was planned first must not decide. `plan(i, again)` returns whether there is more to bring than was planned
-/// before: those that were planned without knowing of that are planned again.
+/// before: then all are planned once more, since the first ones did not know of that, and the last ones not what came of it.
 template <typename Plan>
 void plan_in_turn(std::size_t count, std::size_t first, Plan&& plan) {
-    std::size_t unaware = 0;
-    for (std::size_t n = 0; n < count; ++n) {
-        if (plan((first + n) % count, false)) unaware = n;
-    }
-    for (std::size_t n = 0; n < unaware; ++n) static_cast<void>(plan((first + n) % count, true));
+    bool more = false;
+    for (std::size_t n = 0; n < count; ++n) more = plan((first + n) % count, false) || more;
+    if (!more || count == 1) return;
+    for (std::size_t n = 0; n < count; ++n) static_cast<void>(plan((first + n) % count, true));
 }
 
 }  // namespace railmux::sched

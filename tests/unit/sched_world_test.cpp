@@ -180,7 +180,7 @@ TEST_CASE("messages end within 5 % of the optimum on average", "[sched][world]")
     CHECK(large_messages().mean() < 1.05);
 }
 
-// The targets that are not met (docs/scheduling.md, "Open"). They are marked, not loosened: whoever meets one is told by
+// Those that are marked are not met (docs/scheduling.md, "Open"). They are marked, not loosened: whoever meets one is told by
 // the failure of its mark.
 TEST_CASE("small messages end within 25 % of the optimum at worst", "[sched][world][!shouldfail]") {
     CHECK(small_messages().quantile(1) < 1.25);
