@@ -20,14 +20,16 @@ __extension__ using Wide = __int128;
 
 class WaterFill {
 public:
-    explicit WaterFill(std::size_t rails) { vessels_.reserve(rails); }
+    explicit WaterFill(std::size_t rails) {
+        vessels_.reserve(rails);
+        all_.reserve(rails);
+    }
 
     void clear() noexcept { vessels_.clear(); }
     /// Candidate `place` could begin at `offset`; less than `smallest` bytes are not worth its while.
     void add(std::size_t place, Ticks offset, Ticks per_byte, std::uint64_t smallest);
 
-    /// Leaves out rails whose share of `bytes` is below their smallest, unless all of it would take longer by more than a
-    /// quarter of what the smallest takes there; returns how long it takes.
+    /// Leaves out rails until no share of `bytes` is below its smallest; returns how long all of it takes.
     [[nodiscard]] Wide fill(std::uint64_t bytes) noexcept;
 
     struct Single {
@@ -42,7 +44,6 @@ public:
 
 private:
     static constexpr int width_bits = 48;
-    static constexpr int worth_part = 4;
 
     struct Vessel {
         std::size_t place;
@@ -53,11 +54,16 @@ private:
     };
 
     void raise(std::uint64_t bytes) noexcept;
+    void leave_out(std::uint64_t bytes, bool also_large) noexcept;
+    [[nodiscard]] bool any_too_small() const noexcept;
+    [[nodiscard]] std::size_t least_missed(bool also_large) const noexcept;
+    [[nodiscard]] bool too_small(const Vessel& vessel) const noexcept { return share(vessel) < vessel.smallest; }
     [[nodiscard]] std::uint64_t share(const Vessel& vessel) const noexcept {
         return static_cast<std::uint64_t>(((end_ - vessel.offset) * vessel.width) >> width_bits);
     }
 
     std::vector<Vessel> vessels_;  // by offset
+    std::vector<Vessel> all_;      // scratch of fill
     std::size_t filled_ = 0;       // the first ones are used
     Wide end_ = 0;
 };
