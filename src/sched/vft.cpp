@@ -17,8 +17,8 @@ constexpr std::uint64_t behind_bytes = 16 * 1024;
 
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
-// A put, that frame and its answer take the two processors about so long above any transport. Probes that met traffic have found
-// gaps of nothing, and so may a rate that was learnt too low (Pace::correct): then 1 KiB seemed to be worth any rail.
+// A put, that frame and its answer take the two processors about so long above any transport. Probes that met traffic have
+// found gaps of nothing, and so may a rate that was learnt too low (Pace::correct): then 1 KiB seemed to be worth any rail.
 constexpr Ticks least_gap = to_ticks(base::Nanoseconds{250});
 // How far back the mix of small and large messages counts for what a byte of backlog costs.
 constexpr std::uint64_t mix_bytes = 64 * 1024;
