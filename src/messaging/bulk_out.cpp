@@ -113,7 +113,7 @@ void BulkOut::put(Transfer& transfer, std::uint64_t offset, std::uint64_t bytes,
     if (transfer.unplanned == 0) ready.push_back(transfer.index);
     transfer.unplanned += bytes;
     rails_.note_bulk(peer, token_of(transfer), bytes, now);
-    rails_.offer_bulk(peer, now);
+    rails_.offer_bulk(peer);
 }
 
 void BulkOut::plan(Transfer& transfer, std::uint64_t offset, std::uint64_t bytes, base::Nanoseconds now) {

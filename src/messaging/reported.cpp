@@ -57,7 +57,7 @@ void Engine::on_link_lost(std::uint32_t peer, std::uint32_t rail) {
     if (!busy(peer)) return;
     bulk_out_.link_lost(peer, rail);
     if (rails_.connected(peer)) {
-        rails_.offer_bulk(peer, now_);
+        rails_.offer_bulk(peer);
     } else {
         rails_.want(peer, now_);
     }

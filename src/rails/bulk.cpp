@@ -5,12 +5,12 @@ namespace railmux::rails {
 
 // --- Handing over ----------------------------------------------------------------------------------------------------
 
-void RailManager::offer_bulk(std::uint32_t peer, base::Nanoseconds now) {
-    static_cast<void>(catch_up());  // the plan is made for what is known
-    auto* talk = peers_[peer].talk.get();
-    if (talk == nullptr) return;
+void RailManager::offer_bulk(std::uint32_t peer) {
+    if (peers_[peer].talk == nullptr) return;
     note_bulk_peer(peer);
-    feed_links(peer, now);
+    // With what is offered for others in the same round, or call: what a rail is given cannot go another way any more.
+    bulk_offered_ = heard_awaited_ = true;
+    due_ = 0;
 }
 
 void RailManager::note_bulk_peer(std::uint32_t peer) {
@@ -18,17 +18,23 @@ void RailManager::note_bulk_peer(std::uint32_t peer) {
 }
 
 void RailManager::feed_links(std::uint32_t peer, base::Nanoseconds now) {
+    static_cast<void>(plan_.renew(peer, now));
+    feed_planned(peer, now);
+}
+
+void RailManager::feed_planned(std::uint32_t peer, base::Nanoseconds now) {
     auto& talk = *peers_[peer].talk;
-    if (talk.links.empty()) return;
-    plan_.renew(peer, now);
     for (std::size_t i = 0; i < talk.links.size(); ++i) feed_bulk(links_.at(talk.links[i]), now);
 }
 
-/// All that have bulk, each time another one first, because they share the rails.
+/// All that have bulk, by one plan, because they share the rails.
 void RailManager::feed_all(base::Nanoseconds now) {
+    bulk_offered_ = false;
     ++next_fed_;
+    sched::plan_in_turn(bulk_peers_.size(), next_fed_,
+                        [&](std::size_t i, bool again) { return plan_.renew(bulk_peers_[i], now, again); });
     for (std::size_t n = 0; n < bulk_peers_.size(); ++n) {
-        feed_links(bulk_peers_[(next_fed_ + n) % bulk_peers_.size()], now);
+        feed_planned(bulk_peers_[(next_fed_ + n) % bulk_peers_.size()], now);
     }
     std::erase_if(bulk_peers_, [&](std::uint32_t peer) {
         auto& talk = *peers_[peer].talk;

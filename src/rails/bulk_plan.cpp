@@ -29,16 +29,17 @@ BulkPlan::BulkPlan(RailSet& rails, sched::Policy& policy, Upper& upper, Ledger& 
       peers_(peers),
       links_(links),
       regions_(regions),
-      by_rail_(rails.capacity(), 0) {}
+      claims_(rails.capacity()) {}
 
 // --- As it goes ------------------------------------------------------------------------------------------------------
 
-void BulkPlan::renew(std::uint32_t peer, base::Nanoseconds now) {
+bool BulkPlan::renew(std::uint32_t peer, base::Nanoseconds now, bool again) {
     auto& talk = *peers_[peer].talk;
-    drop(talk);
-    ledger_.refresh(talk, now);
+    const auto planned = claims_.drop(talk.candidates, talk.claims);
+    if (talk.links.empty()) return false;
+    if (!again) ledger_.refresh(talk, now);
     talk.planned = now;
-    if (policy_.replans()) split_anew(peer, talk, now);
+    return policy_.replans() && split_anew(peer, talk, now) > planned;
 }
 
 std::uint64_t BulkPlan::piece_for(Link& link, std::uint64_t largest, base::Nanoseconds now) {
@@ -77,8 +78,8 @@ std::uint64_t BulkPlan::piece_for(Link& link, std::uint64_t largest, base::Nanos
     return std::min(claim, piece);
 }
 
-/// Splits what is left for the peer over its links as they are now.
-void BulkPlan::split_anew(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
+/// Splits what is left for the peer over its links as they are now. Returns how much that is.
+std::uint64_t BulkPlan::split_anew(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
     std::uint64_t left = 0;
     candidates_.clear();
     places_.clear();
@@ -87,32 +88,23 @@ void BulkPlan::split_anew(std::uint32_t peer, Conversation& talk, base::Nanoseco
         if (bytes == 0) continue;
         left = std::max(left, bytes);
         candidates_.push_back(talk.candidates[i]);
-        candidates_.back().claimed = by_rail_[talk.candidates[i].rail];
         places_.push_back(i);
     }
-    if (candidates_.empty()) return;
+    if (candidates_.empty()) return 0;
     shares_.assign(candidates_.size(), 0);
-    policy_.split(candidates_, left, now, shares_);
-    for (std::size_t i = 0; i < places_.size(); ++i) {
-        talk.claims[places_[i]] = shares_[i];
-        by_rail_[candidates_[i].rail] += shares_[i];
-    }
+    claims_.plan(policy_, candidates_, left, now, shares_);
+    for (std::size_t i = 0; i < places_.size(); ++i) talk.claims[places_[i]] = shares_[i];
+    return left;
 }
 
 bool BulkPlan::given(const Link& link, std::uint64_t bytes) noexcept {
     if (!policy_.replans()) return false;
     auto& claim = peers_[link.peer].talk->claims[link.place];
-    const auto taken = std::min(bytes, claim);
-    claim -= taken;
-    by_rail_[link.rail] -= taken;
+    claims_.given(link.rail, claim, bytes);
     return claim == 0;
 }
 
-void BulkPlan::drop(Conversation& talk) noexcept {
-    for (std::size_t i = 0; i < talk.claims.size(); ++i) {
-        by_rail_[talk.candidates[i].rail] -= std::exchange(talk.claims[i], 0);
-    }
-}
+void BulkPlan::drop(Conversation& talk) noexcept { static_cast<void>(claims_.drop(talk.candidates, talk.claims)); }
 
 // --- Beforehand ------------------------------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@
 #include "rails/rail_set.hpp"
 #include "rails/regions.hpp"
 #include "rails/upper.hpp"
+#include "sched/claims.hpp"
 #include "sched/policy.hpp"
 
 namespace railmux::rails {
@@ -39,8 +40,9 @@ public:
 
     /// Whether the policy splits what is left of bulk anew as it goes: then split() is not asked.
     [[nodiscard]] bool replans() const noexcept { return policy_.replans(); }
-    /// Plans what is left for the peer, by what is known now: before its links are given anything.
-    void renew(std::uint32_t peer, base::Nanoseconds now);
+    /// Plans what is left for the peer, by what is known now: before its links are given anything. `again`: by what was
+    /// known a moment ago, but for others' claims. Returns whether there is more than was planned before.
+    bool renew(std::uint32_t peer, base::Nanoseconds now, bool again = false);
     /// How much bulk the link should be given now, of pieces of `largest` bytes at most, by the plan.
     [[nodiscard]] std::uint64_t piece_for(Link& link, std::uint64_t largest, base::Nanoseconds now);
     /// It was given a piece of so many bytes. Returns whether that was all that was planned for it.
@@ -48,7 +50,7 @@ public:
     /// Nothing is planned for the links of this conversation.
     void drop(Conversation& talk) noexcept;
     /// What is planned for a rail: of all conversations.
-    [[nodiscard]] std::uint64_t claimed(std::uint32_t rail) const noexcept { return by_rail_[rail]; }
+    [[nodiscard]] std::uint64_t claimed(std::uint32_t rail) const noexcept { return claims_.of(rail); }
 
     // --- Beforehand --------------------------------------------------------------------------------------------------
 
@@ -77,7 +79,7 @@ public:
 
 private:
     [[nodiscard]] bool gets_from(std::uint32_t slot, const BulkTarget& source);
-    void split_anew(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
+    [[nodiscard]] std::uint64_t split_anew(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
 
     RailSet& rails_;
     sched::Policy& policy_;
@@ -86,7 +88,7 @@ private:
     PeerTable& peers_;
     LinkTable& links_;
     const Regions& regions_;
-    std::vector<std::uint64_t> by_rail_;        // claims
+    sched::Claims claims_;
     std::vector<std::size_t> places_;           // scratch: of what is split, its links' places,
     std::vector<sched::Candidate> candidates_;  // what the policy is to know of them,
     std::vector<std::uint64_t> shares_;         // and what each gets

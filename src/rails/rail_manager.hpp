@@ -120,7 +120,7 @@ public:
     /// The same of a message, in its sendable() conversation (way_down.hpp).
     inline void send(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     /// The layer above has bulk for this peer: links call next_bulk as they have room.
-    void offer_bulk(std::uint32_t peer, base::Nanoseconds now);
+    void offer_bulk(std::uint32_t peer);
     /// For the trace: a large message of the peer, whose pieces carry `token`, is among that bulk from now on.
     void note_bulk(std::uint32_t peer, std::uint64_t token, std::uint64_t bytes, base::Nanoseconds now) noexcept {
         if (tracer_ != nullptr) tracer_->offered(peer, token, bytes, now);
@@ -324,6 +324,7 @@ private:
     void post_dirty();
     void note_bulk_peer(std::uint32_t peer);
     void feed_links(std::uint32_t peer, base::Nanoseconds now);
+    void feed_planned(std::uint32_t peer, base::Nanoseconds now);
     void feed_bulk(Link& link, base::Nanoseconds now);
     void feed_all(base::Nanoseconds now);
     void feed_gets(Link& link, base::Nanoseconds now);
@@ -469,6 +470,7 @@ private:
     std::array<transports::Work, batch> works_;
     std::array<transports::Segment, batch> segments_;  // of those that send a frame
     std::vector<std::uint32_t> bulk_peers_;            // that the layer above has bulk for
+    bool bulk_offered_ = false;                        // for some of them, since links were given pieces last
     std::uint32_t next_fed_ = 0;                       // whose turn it is among those
 };
 

@@ -75,9 +75,12 @@ void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::
 /// Does what was put off: first what was sent is charged, then what was acknowledged is taken off. True if there was something.
 bool RailManager::catch_up() {
     due_ = never;
-    if (heard_.empty() && !ledger_.any_late()) return false;
+    if (heard_.empty() && !ledger_.any_late() && !bulk_offered_) return false;
     ledger_.charge_late();
-    return take_heard();
+    const bool taken = take_heard();
+    if (!bulk_offered_) return taken;
+    feed_all(now_);
+    return true;
 }
 
 /// Whether small frames that follow one for which that was the choice need none of their own. Traces show each decision.

@@ -17,6 +17,9 @@ constexpr std::uint64_t behind_bytes = 16 * 1024;
 
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
+// A put, that frame and its answer take the two processors about so long above any transport. Probes that met traffic have
+// found gaps of nothing, and so may a rate that was learnt too low (Pace::correct): then 1 KiB seemed to be worth any rail.
+constexpr Ticks least_gap = to_ticks(base::Nanoseconds{250});
 // How far back the mix of small and large messages counts for what a byte of backlog costs.
 constexpr std::uint64_t mix_bytes = 64 * 1024;
 
@@ -165,7 +168,8 @@ void Vft::left(const Candidate& candidate, std::uint64_t backlog, base::Nanoseco
 
 /// A share is worth a rail's while if it takes much longer than the gap that comes with it: a sixteenth is lost.
 std::uint64_t Vft::smallest_share(const Cost& cost) const noexcept {
-    const auto efficient = static_cast<std::uint64_t>(16 * cost.gap / std::max<Ticks>(cost.per_byte, 1));
+    const auto gap = std::max(cost.gap, least_gap);
+    const auto efficient = static_cast<std::uint64_t>(16 * gap / std::max<Ticks>(cost.per_byte, 1));
     return std::min(std::max(efficient, least_share), options_.smallest_share);
 }
 

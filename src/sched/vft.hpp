@@ -26,8 +26,8 @@ enum class VftStage : std::uint8_t {
 
 struct VftOptions {
     VftStage stage = VftStage::overlap_aware;
-    std::uint32_t margin_percent = 5;          // a slower rail, or a split, must finish earlier by this to be used
-    std::uint64_t smallest_share = 16 * 1024;  // of a split: so much is worth any rail's overhead
+    std::uint32_t margin_percent = 5;         // a slower rail, or a split, must finish earlier by this to be used
+    std::uint64_t smallest_share = 8 * 1024;  // of a split: so much is worth any rail's overhead
 };
 
 class Vft final : public Policy {

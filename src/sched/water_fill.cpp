@@ -27,16 +27,49 @@ void WaterFill::raise(std::uint64_t bytes) noexcept {
 }
 
 Wide WaterFill::fill(std::uint64_t bytes) noexcept {
-    for (raise(bytes); filled_ > 1; raise(bytes)) {
-        std::size_t least = filled_;
-        for (std::size_t i = 0; i < filled_; ++i) {
-            if (share(vessels_[i]) >= vessels_[i].smallest) continue;
-            if (least == filled_ || share(vessels_[i]) <= share(vessels_[least])) least = i;  // of equal ones the last
-        }
-        if (least == filled_) break;
-        vessels_.erase(vessels_.begin() + static_cast<std::ptrdiff_t>(least));
-    }
+    raise(bytes);
+    if (!any_too_small()) return end_;
+    // A share that is too small may be that of a fast rail behind its own queue: then it is better to leave out others, so that
+    // it gets enough. Or it may not. Neither is always right, and both are cheap.
+    all_ = vessels_;
+    leave_out(bytes, false);
+    const auto without_small = end_;
+    vessels_.swap(all_);
+    raise(bytes);
+    leave_out(bytes, true);
+    if (without_small > end_) return end_;
+    vessels_.swap(all_);
+    raise(bytes);
     return end_;
+}
+
+void WaterFill::leave_out(std::uint64_t bytes, bool also_large) noexcept {
+    for (; any_too_small(); raise(bytes)) {
+        vessels_.erase(vessels_.begin() + static_cast<std::ptrdiff_t>(least_missed(also_large)));
+    }
+}
+
+bool WaterFill::any_too_small() const noexcept {
+    if (filled_ == 1) return false;
+    const auto used = std::span(vessels_).first(filled_);
+    return std::ranges::any_of(used, [&](const Vessel& vessel) { return too_small(vessel); });
+}
+
+/// Of the used ones whose share is too small, or of all, the one whose share takes the others the least time.
+std::size_t WaterFill::least_missed(bool also_large) const noexcept {
+    Wide width = 0;
+    for (std::size_t i = 0; i < filled_; ++i) width += vessels_[i].width;
+    std::size_t least = 0;
+    Wide least_lost = -1;
+    for (std::size_t i = 0; i < filled_; ++i) {
+        const auto& vessel = vessels_[i];
+        if (!also_large && !too_small(vessel)) continue;
+        const auto lost = (static_cast<Wide>(share(vessel)) << width_bits) / (width - vessel.width);
+        if (least_lost >= 0 && lost > least_lost) continue;  // of equal ones the last
+        least = i;
+        least_lost = lost;
+    }
+    return least;
 }
 
 WaterFill::Single WaterFill::best_single(std::uint64_t bytes) const noexcept {

@@ -20,7 +20,10 @@ __extension__ using Wide = __int128;
 
 class WaterFill {
 public:
-    explicit WaterFill(std::size_t rails) { vessels_.reserve(rails); }
+    explicit WaterFill(std::size_t rails) {
+        vessels_.reserve(rails);
+        all_.reserve(rails);
+    }
 
     void clear() noexcept { vessels_.clear(); }
     /// Candidate `place` could begin at `offset`; less than `smallest` bytes are not worth its while.
@@ -51,11 +54,16 @@ private:
     };
 
     void raise(std::uint64_t bytes) noexcept;
+    void leave_out(std::uint64_t bytes, bool also_large) noexcept;
+    [[nodiscard]] bool any_too_small() const noexcept;
+    [[nodiscard]] std::size_t least_missed(bool also_large) const noexcept;
+    [[nodiscard]] bool too_small(const Vessel& vessel) const noexcept { return share(vessel) < vessel.smallest; }
     [[nodiscard]] std::uint64_t share(const Vessel& vessel) const noexcept {
         return static_cast<std::uint64_t>(((end_ - vessel.offset) * vessel.width) >> width_bits);
     }
 
     std::vector<Vessel> vessels_;  // by offset
+    std::vector<Vessel> all_;      // scratch of fill
     std::size_t filled_ = 0;       // the first ones are used
     Wide end_ = 0;
 };

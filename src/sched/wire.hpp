@@ -22,9 +22,9 @@ struct RailSpec {
     base::Nanoseconds ack_hold = 100 * base::microsecond;
     double probed_gap_ns = 0;  // as a probe that was disturbed has it; 0: the true one
 
-    /// What a probe finds of it.
+    /// What a probe finds of it: a lone message, too, takes the gap.
     [[nodiscard]] Cost cost() const {
-        return {.latency = to_ticks(latency_ns),
+        return {.latency = to_ticks(latency_ns + gap_ns),
                 .slope = to_ticks(per_byte_ns + overhead_per_byte_ns),
                 .gap = to_ticks(probed_gap_ns > 0 ? probed_gap_ns : gap_ns),
                 .per_byte = to_ticks(per_byte_ns)};

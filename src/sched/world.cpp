@@ -24,7 +24,7 @@ World::World(Policy& policy, std::span<Wire> rails)
       answers_(rails.begin(), rails.end()),
       paces_(rails.size()),
       node_(rails.size()),
-      claims_(rails.size(), 0) {
+      claims_(rails.size()) {
     assert(rails.size() <= 64);  // acknowledged_
 }
 
@@ -182,20 +182,15 @@ void World::refresh(Peer& peer) {
     }
 }
 
-void World::replan(Peer& peer) {
-    drop_claims(peer);
-    refresh(peer);
-    auto candidates = peer.candidates;
-    for (auto& candidate : candidates) candidate.claimed = claims_[candidate.rail];
+/// Whether there is more to bring than was planned.
+bool World::replan(Peer& peer, bool again) {
+    const auto planned = claims_.drop(peer.candidates, peer.claims);
+    if (peer.bulk.empty()) return false;
+    if (!again) refresh(peer);
     std::uint64_t left = 0;
     for (const auto& bulk : peer.bulk) left += bulk.bytes;
-    policy_.split(candidates, left, now_, peer.claims);
-    for (std::size_t i = 0; i < candidates.size(); ++i) claims_[candidates[i].rail] += peer.claims[i];
-}
-
-void World::drop_claims(Peer& peer) {
-    for (std::size_t i = 0; i < peer.claims.size(); ++i)
-        claims_[peer.candidates[i].rail] -= std::exchange(peer.claims[i], 0);
+    claims_.plan(policy_, peer.candidates, left, now_, peer.claims);
+    return left > planned;
 }
 
 std::uint64_t World::piece_for(const Peer& peer, std::size_t place) const {
@@ -213,25 +208,24 @@ std::uint64_t World::piece_for(const Peer& peer, std::size_t place) const {
 
 void World::feed_all() {
     ++next_fed_;
-    for (std::size_t n = 0; n < peers_.size(); ++n) {
-        const auto number = (next_fed_ + n) % peers_.size();
-        auto& peer = peers_[number];
-        if (!peer.bulk.empty()) replan(peer);
-        for (std::size_t place = 0; place < peer.candidates.size(); ++place) {
-            while (!peer.bulk.empty()) {
-                const auto bytes = piece_for(peer, place);
-                if (bytes == 0) break;
-                const auto message = peer.bulk.front().message;
-                peer.bulk.front().bytes -= bytes;
-                if (peer.bulk.front().bytes == 0) peer.bulk.pop_front();
-                auto& candidate = peer.candidates[place];
-                peer.claims[place] -= bytes;
-                claims_[candidate.rail] -= bytes;
-                look_at_backlog(candidate, paces_[candidate.rail], node_, now_);
-                hand_over(number, place, bytes, message);
-            }
+    plan_in_turn(peers_.size(), next_fed_, [&](std::size_t i, bool again) { return replan(peers_[i], again); });
+    for (std::size_t n = 0; n < peers_.size(); ++n) feed((next_fed_ + n) % peers_.size());
+}
+
+void World::feed(std::size_t number) {
+    auto& peer = peers_[number];
+    for (std::size_t place = 0; place < peer.candidates.size(); ++place) {
+        while (!peer.bulk.empty()) {
+            const auto bytes = piece_for(peer, place);
+            if (bytes == 0) break;
+            const auto message = peer.bulk.front().message;
+            peer.bulk.front().bytes -= bytes;
+            if (peer.bulk.front().bytes == 0) peer.bulk.pop_front();
+            auto& candidate = peer.candidates[place];
+            claims_.given(candidate.rail, peer.claims[place], bytes);
+            look_at_backlog(candidate, paces_[candidate.rail], node_, now_);
+            hand_over(number, place, bytes, message);
         }
-        if (peer.bulk.empty()) drop_claims(peer);
     }
 }
 

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "sched/claims.hpp"
 #include "sched/fill.hpp"
 #include "sched/node_load.hpp"
 #include "sched/pace.hpp"
@@ -107,17 +108,17 @@ private:
     void acknowledged(const Ack& ack);
     void settle();
     void refresh(Peer& peer);
-    void replan(Peer& peer);
-    void drop_claims(Peer& peer);
+    bool replan(Peer& peer, bool again);
     [[nodiscard]] std::uint64_t piece_for(const Peer& peer, std::size_t place) const;
     void feed_all();
+    void feed(std::size_t number);
 
     Policy& policy_;
     std::span<Wire> wires_;
     std::vector<Wire> answers_;  // the acknowledgements of its own peers
     std::vector<Pace> paces_;
     NodeLoad node_;
-    std::vector<std::uint64_t> claims_;
+    Claims claims_;
     std::vector<Peer> peers_;
     std::priority_queue<Ack> acks_;
     std::span<const Message> messages_;

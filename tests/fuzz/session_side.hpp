@@ -267,7 +267,7 @@ private:
     void go_on_with_bulk() {
         if (bulk_given_ == bulk_said_) return;
         if (!manager.connected(other_rank_)) manager.want(other_rank_, now());
-        manager.offer_bulk(other_rank_, now());
+        manager.offer_bulk(other_rank_);
     }
     void on_released(std::uint32_t, const Frame& frame) override {
         if (unreleased_.erase(frame.token) == 0) note(fmt::format("frame {:#x} was released twice", frame.token));

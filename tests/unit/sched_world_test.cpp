@@ -67,24 +67,55 @@ double vft_makespan(const Instance& made) {
     return static_cast<double>(makespan(made, vft, 64));
 }
 
+/// When the last message is delivered over rails that are busy for so long.
+double end_of(const Instance& made, const std::vector<double>& busy) {
+    double end = 0;
+    for (std::size_t r = 0; r < busy.size(); ++r) {
+        if (busy[r] > 0) end = std::max(end, busy[r] + made.rails[r].latency_ns);
+    }
+    return end;
+}
+
+double taken(const Instance& made, const Message& message, std::uint32_t rail) {
+    return made.rails[rail].gap_ns + static_cast<double>(message.bytes) * made.rails[rail].per_byte_ns;
+}
+
 /// Whole messages: every assignment is tried. A rail's order does not matter, since only its last delivery does.
 double best_whole(const Instance& made, std::size_t next, std::vector<double>& busy) {
-    if (next == made.messages.size()) {
-        double end = 0;
-        for (std::size_t r = 0; r < busy.size(); ++r) {
-            if (busy[r] > 0) end = std::max(end, busy[r] + made.rails[r].latency_ns);
-        }
-        return end;
-    }
+    if (next == made.messages.size()) return end_of(made, busy);
     double best = std::numeric_limits<double>::infinity();
     const auto& message = made.messages[next];
     for (const auto r : made.reach[message.peer]) {
-        const auto taken = made.rails[r].gap_ns + static_cast<double>(message.bytes) * made.rails[r].per_byte_ns;
-        busy[r] += taken;
+        busy[r] += taken(made, message, r);
         best = std::min(best, best_whole(made, next + 1, busy));
-        busy[r] -= taken;
+        busy[r] -= taken(made, message, r);
     }
     return best;
+}
+
+/// What the first messages of an instance take at least: of none, one, two, ...
+std::vector<double> best_of_first(Instance made) {
+    std::vector<double> best(made.messages.size() + 1);
+    std::vector<double> busy(made.rails.size(), 0);
+    for (; !made.messages.empty(); made.messages.pop_back()) best[made.messages.size()] = best_whole(made, 0, busy);
+    return best;
+}
+
+/// Of all ways to hand messages over one after the other: how far it is from the optimum when the messages may end after any
+/// of them, at least. Who sees them one by one cannot do better for this instance and for its beginnings, whatever he does.
+double best_unforeseen(const Instance& made, std::span<const double> best, std::size_t next, double worst,
+                       std::vector<double>& busy) {
+    if (next == made.messages.size()) return worst;
+    double least = std::numeric_limits<double>::infinity();
+    const auto& message = made.messages[next];
+    for (const auto r : made.reach[message.peer]) {
+        const auto before = busy[r];
+        busy[r] += taken(made, message, r);
+        const auto now = std::max(worst, end_of(made, busy) / best[next + 1]);
+        if (now < least) least = std::min(least, best_unforeseen(made, best, next + 1, now, busy));
+        busy[r] = before;
+    }
+    return least;
 }
 
 /// Messages that may be cut anywhere can all have arrived by T exactly if for every set of peers the rails that lead to
@@ -180,17 +211,47 @@ TEST_CASE("messages end within 5 % of the optimum on average", "[sched][world]")
     CHECK(large_messages().mean() < 1.05);
 }
 
-// The targets that are not met (docs/scheduling.md, "Open"). They are marked, not loosened: whoever meets one is told by
+TEST_CASE("no policy that sees small messages one by one ends all within 25 % of the optimum", "[sched][world]") {
+    Instance halves{.rails = {{.latency_ns = 0, .gap_ns = 0}, {.latency_ns = 0, .gap_ns = 0}}, .reach = {{0, 1}}};
+    halves.messages = {{0, 1000}, {0, 1000}, {0, 2000}};
+    std::vector<double> idle(2, 0);
+    CHECK(best_unforeseen(halves, best_of_first(halves), 0, 1, idle) == Approx(1.5));
+
+    Random random(1);
+    Distribution least;
+    Distribution vft;
+    Distribution vft_of_hard;
+    for (int i = 0; i < test::repeats(10'000); ++i) {
+        auto made = instance(random, 1, 32 * 1024 - 1);
+        const auto best = best_of_first(made);
+        std::vector<double> busy(made.rails.size(), 0);
+        const auto bound = best_unforeseen(made, best, 0, 1, busy);
+        double worst = 1;
+        for (; !made.messages.empty(); made.messages.pop_back()) {
+            worst = std::max(worst, vft_makespan(made) / best[made.messages.size()]);
+        }
+        least.values.push_back(bound);
+        vft.values.push_back(worst);
+        if (bound > 1.25) vft_of_hard.values.push_back(worst / bound);
+    }
+    least.print("an instance's worst beginning over its optimum, any policy at least");
+    vft.print("the same, vft");
+    CHECK(vft.mean() < 1.02 * least.mean());
+    if (vft_of_hard.values.empty()) return;  // of fewer repeats
+    vft_of_hard.print(fmt::format("vft over the least, of {} beyond 1.25", vft_of_hard.values.size()).c_str());
+}
+
+// Those that are marked are not met (docs/scheduling.md, "Open"). They are marked, not loosened: whoever meets one is told by
 // the failure of its mark.
 TEST_CASE("small messages end within 25 % of the optimum at worst", "[sched][world][!shouldfail]") {
     CHECK(small_messages().quantile(1) < 1.25);
 }
 
-TEST_CASE("large messages end within 25 % of the optimum at worst", "[sched][world][!shouldfail]") {
+TEST_CASE("large messages end within 25 % of the optimum at worst", "[sched][world]") {
     CHECK(large_messages().quantile(1) < 1.25);
 }
 
-TEST_CASE("another rail never makes it more than 2 % worse", "[sched][world][!shouldfail]") {
+TEST_CASE("another rail never makes it more than 2 % worse", "[sched][world]") {
     Random random(3);
     Distribution ratio;
     for (int i = 0; i < test::repeats(10'000); ++i) {
