@@ -9,6 +9,7 @@
 #include "transports/shm/address.hpp"
 #include "transports/shm/costs.hpp"
 #include "transports/shm/greeting.hpp"
+#include "transports/shm/link.hpp"
 #include "transports/shm/ring.hpp"
 #include "transports/shm/ways.hpp"
 
@@ -255,4 +256,14 @@ TEST_CASE("a greeting is read as it was written, and nothing else is", "[shm]") 
         wrong[at] = std::byte{0xee};
         CHECK(parse(wrong, got) == (at == 4 || at == 5 ? Parsed::other_version : Parsed::malformed));
     }
+}
+
+TEST_CASE("what a put waits for while others are read is not its time, if it is timed at all", "[shm][ways]") {
+    PutTimer timer;
+    timer.pause(50);
+    CHECK(timer.begun == 0);
+    timer.begun = 1000;
+    timer.pause(50);
+    timer.pause(7);
+    CHECK(timer.begun == 1057);
 }
