@@ -9,6 +9,7 @@
 #include "transports/shm/address.hpp"
 #include "transports/shm/costs.hpp"
 #include "transports/shm/greeting.hpp"
+#include "transports/shm/link.hpp"
 #include "transports/shm/ring.hpp"
 #include "transports/shm/ways.hpp"
 
@@ -29,7 +30,7 @@ std::byte byte_of(std::uint32_t number, std::size_t at) { return static_cast<std
 
 /// Piece number `number`: up to body_bytes in the slot, more in the data area.
 std::uint32_t size_of(std::uint32_t number) {
-    return number * 7919 % 3 == 0 ? number % 57 : number * 7919 % most_piece + 1;
+    return number * 7919 % 3 == 0 ? number % 57 : number * 7919 % most_put_piece + 1;
 }
 
 bool write(RingWriter& writer, std::uint32_t number) {
@@ -73,7 +74,7 @@ TEST_CASE("a ring carries pieces of every size, over its end and many times roun
 }
 
 TEST_CASE("pieces in a row lie apart, each below the last, until there is no room below it", "[shm][ring]") {
-    for (const std::uint32_t bytes : {1U, 64U, 65U, 300U, 1056U, 2560U, 2561U, most_piece}) {
+    for (const std::uint32_t bytes : {1U, 64U, 65U, 300U, 1056U, 2560U, 2561U, most_piece, most_put_piece}) {
         DataPlace place;
         auto last = data_lines;
         const auto lines = lines_of(bytes);
@@ -264,4 +265,14 @@ TEST_CASE("a greeting is read as it was written, and nothing else is", "[shm]") 
         wrong[at] = std::byte{0xee};
         CHECK(parse(wrong, got) == (at == 4 || at == 5 ? Parsed::other_version : Parsed::malformed));
     }
+}
+
+TEST_CASE("what a put waits for while others are read is not its time, if it is timed at all", "[shm][ways]") {
+    PutTimer timer;
+    timer.pause(50);
+    CHECK(timer.begun == 0);
+    timer.begun = 1000;
+    timer.pause(50);
+    timer.pause(7);
+    CHECK(timer.begun == 1057);
 }

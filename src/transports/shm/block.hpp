@@ -33,6 +33,9 @@ inline constexpr std::uint32_t data_lines = data_bytes / cache_line;
 // Both sides copy at the same time, each its own piece: a piece has to be small against the area, and large against the time
 // that a line takes from core to core (150 ns, 2 KiB of copying).
 inline constexpr std::uint32_t most_piece = 4096;
+// Of a put, whose bytes nobody looks at before all of it is there. Long copies pay twice: from so many bytes on libraries copy
+// by an instruction that takes lines over without reading them first, and each copy first waits for lines to come.
+inline constexpr std::uint32_t most_put_piece = 8192;
 
 enum class Kind : std::uint8_t {
     frame = 1,  // a whole frame in the slot's body
@@ -136,6 +139,8 @@ struct Block {
 };
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free && std::atomic<std::uint32_t>::is_always_lock_free);
 static_assert(sizeof(Block) == 2 * (slots * cache_line + data_bytes) + 8 * cache_line);
+// The largest piece finds room though it has to skip the beginning, and the last quarter has not been told of.
+static_assert(2 * most_put_piece / cache_line + data_lines / 4 <= data_lines);
 static_assert(100 * ((sizeof(Block) + 4095) / 4096 * 4096) < 8 << 20);
 
 }  // namespace railmux::transports::shm

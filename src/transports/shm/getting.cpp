@@ -59,6 +59,7 @@ void Rail::get_some(Link& link) noexcept {
         gets.status = read_shown(link, gets.ours, get.offset);
         gets.here = true;
         moved_ = true;
+        if (gets.begun != 0) link.put_timer.pause(base::now_ns() - gets.begun);
     }
     if (!gets.theirs.empty()) {
         const auto state = take_back(link);

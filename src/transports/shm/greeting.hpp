@@ -22,7 +22,7 @@
 
 namespace railmux::transports::shm {
 
-inline constexpr std::uint16_t wire_version = 3;
+inline constexpr std::uint16_t wire_version = 4;
 
 enum class GreetingKind : std::uint8_t { hello = 1, reply = 2, refusal = 3 };
 

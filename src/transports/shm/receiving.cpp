@@ -168,7 +168,6 @@ RAILMUX_IN_LINE void Rail::serve(Link& link, Batch& batch) noexcept {
     }
     if (asks_for_help(link)) [[unlikely]]
         help(link);
-    bool tell = false;
     for (auto turns = slots_per_turn; turns > 0 && !batch.full(); --turns) {
         const auto head = link.reader.head();
         if (!link.reader.ready(head)) break;
@@ -176,13 +175,12 @@ RAILMUX_IN_LINE void Rail::serve(Link& link, Batch& batch) noexcept {
             break;  // more than the ring holds: it is being filled by nobody sane
         if (!take_slot(link, head, batch)) break;
         const bool in_data = head.kind == Kind::piece || head.kind == Kind::put;
-        tell = link.reader.pop(in_data ? head.size : 0) || head.kind == Kind::fetch || tell;
+        if (link.reader.pop(in_data ? head.size : 0) || head.kind == Kind::fetch) {
+            link.reader.tell();
+            wake(link, Sleep::until_room);
+        }
     }
     if (link.phase != LinkPhase::up) return;
-    if (tell) {
-        link.reader.tell();
-        wake(link, Sleep::until_room);
-    }
     if (!link.restless) return;
     if (link.partial.source.left() > 0) push_partial(link);
     if (!link.fetched.empty()) end_fetched(link);

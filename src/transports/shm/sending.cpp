@@ -231,7 +231,8 @@ bool Rail::write_pieces(Link& link, const Work& work, const Source& source) noex
 /// As many as the ring takes: at least one, of a put that may be empty.
 void Rail::push_pieces(Link& link, Op op, bool notify, PutHead& put, Source& source) noexcept {
     do {
-        const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(source.left(), most_piece));
+        const auto most = op == Op::put ? most_put_piece : most_piece;
+        const auto bytes = static_cast<std::uint32_t>(std::min<std::size_t>(source.left(), most));
         auto* const body = link.writer.next_body();
         if (body == nullptr) return;
         auto* const to = bytes > 0 ? link.writer.next_data(bytes) : body;

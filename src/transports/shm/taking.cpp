@@ -80,7 +80,7 @@ std::optional<std::span<std::byte>> Rail::place_of(Link& link, const PutHead& pu
 bool Rail::take_put(Link& link, const Head& head) noexcept {
     PutHead put;
     std::memcpy(&put, link.reader.body(), sizeof put);
-    if (head.size > most_piece || put.left < head.size || link.fetch) return broken(link);
+    if (head.size > most_put_piece || put.left < head.size || link.fetch) return broken(link);
     const auto place = place_of(link, put);
     if (place && head.size > 0) std::memcpy(place->data(), link.reader.data(head.size), head.size);
     moved_ = true;
