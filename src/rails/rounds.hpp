@@ -23,7 +23,7 @@ namespace railmux::rails {
 /// What a look at a rail brought.
 enum class Found : std::uint8_t {
     nothing,
-    moved,  // the look itself moved bytes of something larger: a reason to look again, but nothing had been waiting
+    moved,  // the look itself moved bytes of something larger: work, and a reason to look again, but nothing had been waiting
     events,
 };
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 #include "base/in_line.hpp"
 #include "rails/rail_manager.hpp"
@@ -25,7 +24,8 @@ RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
         any = assessor_.step(now) || any;
         schedule(std::min(assessor_.next_step(), assessor_.repeat(now)));
     }
-    const bool found = look_round(above, assessor_.timing(now), now);
+    moved_ = false;
+    const bool found = look_round(above, assessor_.timing(now), now) || moved_;
     keeping_up_.looked(found, now);
     if (heard_awaited_) [[unlikely]]
         static_cast<void>(catch_up());
@@ -38,7 +38,7 @@ RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
         any = true;
     }
     if (!dirty_.empty()) flush(now);
-    return std::exchange(moved_, false) || any || found;
+    return any || found;
 }
 
 template <typename Above>
@@ -62,6 +62,7 @@ RAILMUX_IN_LINE Found RailManager::poll_rail(Above& above, std::uint32_t rail, b
     if (count == 0) return Found::nothing;
     if (count == 1 && events_[0].kind == transports::EventKind::moved) {  // it mostly comes alone
         moved_ = true;
+        now_ = options_.clock();  // that took its time
         return Found::moved;
     }
     // A wait does not read the clock for each look; what comes in at last is to be timed all the same, and time limits

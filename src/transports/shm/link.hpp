@@ -153,13 +153,14 @@ struct Link {
     RingWriter writer;
     RingReader reader;
     std::string label;
-    base::Nanoseconds since = 0;  // of a stranger
-    bool strict = false;          // as the other side told
-    bool readable = false;        // its memory, by us
-    Ways ways;                    // of what comes in; the other side is told
-    PutTimer put_timer;           // of what comes out of the ring
-    Trying trying;                // of what goes out
-    bool by_ring = false;         // with the next large put, as it was not offered for that
+    base::Nanoseconds since = 0;       // of a stranger
+    bool strict = false;               // as the other side told
+    bool readable = false;             // its memory, by us
+    Ways ways;                         // of what comes in; the other side is told
+    PutTimer put_timer;                // of what comes out of the ring
+    std::uint32_t written_before = 0;  // slots, when something came last
+    Trying trying;                     // of what goes out
+    bool by_ring = false;              // with the next large put, as it was not offered for that
 
     // What poll has to see to, beside slots that come in.
     bool restless = false;  // any of these:

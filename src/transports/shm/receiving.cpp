@@ -37,6 +37,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
 /// is alone is likely to be answered by one, in less time than the slot for that takes to come over.
 RAILMUX_IN_LINE bool Rail::take_frames(Link& link, Batch& batch) noexcept {
     bool small = false;
+    link.written_before = link.writer.written();
     for (auto turns = slots_per_turn; turns > 0 && !batch.full(); --turns) {
         const auto head = link.reader.head();
         if (!link.reader.ready(head)) {

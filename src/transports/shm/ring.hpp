@@ -118,6 +118,9 @@ public:
     /// written soon.
     void prepare_slot() const noexcept { prefetch_to_write(way_->slot[written_ % slots].body.data(), 1); }
 
+    /// The same with the one after the one after that, in a burst. The next is looked at by the reader.
+    void prepare_burst() const noexcept { prefetch_to_write(way_->slot[(written_ + 2) % slots].body.data(), 1); }
+
     /// Reads how far the reader is. False when it says what cannot be; see broken().
     bool look() noexcept {
         const auto word = reader_->taken.load(std::memory_order_seq_cst);

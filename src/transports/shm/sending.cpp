@@ -72,6 +72,7 @@ bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     base::copy_short(to, frame.data(), frame.size());
     link->writer.publish(Kind::frame, static_cast<std::uint32_t>(frame.size()), 0, 0);
+    if (link->writer.written() - link->written_before >= least_burst) link->writer.prepare_burst();
     link->refused = false;
     if (must_wake(*link->theirs, Sleep::until_news)) [[unlikely]]
         return ring_bell(*link);
