@@ -9,7 +9,7 @@ if [ "${1:-}" != inside ]; then
     . "$(dirname "$rig")/lib.sh"
     can_make_private_networks || { echo "skipped: $(why_no_networks)"; exit 77; }
     status=0
-    timeout -k 9 60 "$rig" --name rigtest run 1gbit 40mbit none --burst 32kb -- "$0" inside || status=$?
+    timeout -k 9 180 "$rig" --name rigtest run 1gbit 40mbit none --burst 32kb -- "$0" inside || status=$?
     [ $status -eq 42 ] || { echo "run gave exit status $status instead of its command's 42"; exit 1; }
     [[ $(ip netns list) != *rigtest* ]] || { echo "run left its hosts behind"; exit 1; }
     exit 0
