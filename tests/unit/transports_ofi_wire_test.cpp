@@ -116,6 +116,18 @@ TEST_CASE("an ofi address comes back as it was; a malformed one is refused", "[t
     auto endless = shared_memory(5, 6, 7);
     endless.endpoint.back() = std::byte{'x'};
     CHECK_FALSE(RailAddress::parse(endless.encode()));
+    auto narrow = internet(1, 0x0a4d0001, "10.77.0.0/24");
+    narrow.message_bytes = least_message - 1;  // every rail takes a frame
+    CHECK_FALSE(RailAddress::parse(narrow.encode()));
+    auto longest = internet(1, 0x0a4d0001, "10.77.0.0/24");
+    longest.format = FI_FORMAT_UNSPEC;
+    longest.provider.assign(64, 'p');
+    longest.fabric.assign(64, 'f');
+    longest.endpoint.resize(94);
+    CHECK(longest.encode().size() == max_address);
+    CHECK(RailAddress::parse(longest.encode()));
+    longest.endpoint.resize(95);
+    CHECK_FALSE(RailAddress::parse(longest.encode()));
 }
 
 TEST_CASE("ofi rails reach those of their provider and place", "[transports]") {
