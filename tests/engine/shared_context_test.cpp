@@ -16,7 +16,7 @@ using test::pattern;
 
 namespace {
 
-constexpr unsigned ways = 4;  // of waiting, a thread each
+constexpr unsigned ways = 5;  // of waiting, a thread each
 
 Config shared(std::string_view rails, std::string_view mode) {
     auto config = test::two_rails();
@@ -32,22 +32,30 @@ struct End {
     Context& context;
     Peer other;
     unsigned way;
+    int early = 0;  // waits that were over before the callback was
 
     void send(std::span<const std::byte> data) {
         if (way == 0) return context.send(other, way, data);
-        std::array requests{context.isend(other, way, data)};
+        bool called = false;
+        std::array requests{way == 3 ? context.isend(other, way, data, [&](const Status&) { called = true; })
+                                     : context.isend(other, way, data)};
         finish(requests);
+        early += way == 3 && !called ? 1 : 0;
     }
     std::size_t receive(std::span<std::byte> into) {
         if (way == 0) return context.recv(other, way, into).bytes;
-        std::array requests{context.irecv(other, way, into)};
-        return finish(requests);
+        bool called = false;
+        std::array requests{way == 3 ? context.irecv(other, way, into, [&](const Status&) { called = true; })
+                                     : context.irecv(other, way, into)};
+        const auto bytes = finish(requests);
+        early += way == 3 && !called ? 1 : 0;
+        return bytes;
     }
 
 private:
     std::size_t finish(std::span<Request> requests) {
         if (way == 1) return context.wait_any(requests).status.bytes;
-        if (way == 2) return context.wait(requests[0]).bytes;
+        if (way == 2 || way == 3) return context.wait(requests[0]).bytes;
         for (;;) {
             if (const auto status = context.test(requests[0])) return status->bytes;
         }
@@ -74,11 +82,13 @@ TEST_CASE("threads: each gets what is its own, in order, in every mode", "[engin
                 const auto bytes = end.receive(got);
                 if (bytes != data.size() || std::memcmp(got.data(), data.data(), bytes) != 0) ++wrong;
             }
+            wrong += end.early;
         });
         all.emplace_back([&, way] {
             End end{pair.b, pair.to_a, way};
             std::vector<std::byte> got(40'000);
             for (unsigned i = 0; i < messages; ++i) end.send(std::span(got).first(end.receive(got)));
+            wrong += end.early;
         });
     }
     for (auto& thread : all) thread.join();
