@@ -88,7 +88,7 @@ public:
     [[nodiscard]] bool has_room(std::uint32_t more) noexcept {
         return slots - (written_ - taken_) >= more || (look() && slots - (written_ - taken_) >= more);
     }
-    /// Where `bytes` (at most most_piece) of the next slot go in the data area; nullptr when there is no room.
+    /// Where `bytes` (at most most_put_piece) of the next slot go in the data area; nullptr when there is no room.
     [[nodiscard]] std::byte* next_data(std::uint32_t bytes) noexcept {
         if (!fits(bytes)) [[unlikely]] {
             if (!look() || !fits(bytes)) return nullptr;
@@ -168,7 +168,7 @@ public:
         return Head::of(way_->slot[taken_ % slots].head.load(std::memory_order_acquire));
     }
     [[nodiscard]] const std::byte* body() const noexcept { return way_->slot[taken_ % slots].body.data(); }
-    /// Where its bytes (at most most_piece) lie in the data area.
+    /// Where its bytes (at most most_put_piece) lie in the data area.
     [[nodiscard]] const std::byte* data(std::uint32_t bytes) const noexcept {
         return way_->data.data() + place_.of(bytes) * cache_line;
     }
