@@ -247,7 +247,7 @@ private:
 
     // The way up (way_up.hpp)
     template <typename Above>
-    [[nodiscard]] bool look_round(Above& above, bool exact, base::Nanoseconds now);
+    [[nodiscard]] Found look_round(Above& above, bool exact, base::Nanoseconds now);
     template <typename Above>
     Found poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now);
     inline bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
@@ -458,7 +458,6 @@ private:
     base::Nanoseconds now_ = 0;  // as last told
     model::Watch watch_;
     Look look_;                // the one whose events are being handled,
-    bool moved_ = false;       // a look moved bytes, see Found
     bool exact_look_ = false;  // if that is true; else nobody took the time
     base::Nanoseconds next_deadline_ = never;
     base::Nanoseconds next_watch_ = never;         // when links are looked at

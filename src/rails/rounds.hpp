@@ -20,7 +20,7 @@
 
 namespace railmux::rails {
 
-/// What a look at a rail brought.
+/// What a look at a rail brought, from little to much.
 enum class Found : std::uint8_t {
     nothing,
     moved,  // the look itself moved bytes of something larger: work, and a reason to look again, but nothing had been waiting
@@ -57,13 +57,14 @@ public:
     }
     [[nodiscard]] const Looks& looks() const noexcept { return looks_; }
 
-    /// Looks at them, `all` or those that are not left out, until look(rail) finds events. False: there were none.
+    /// Looks at them, `all` or those that are not left out, until look(rail) finds events. Returns the most that any found.
     template <typename Look>
-    RAILMUX_IN_LINE bool go(bool all, base::Nanoseconds now, Look look) {
+    RAILMUX_IN_LINE Found go(bool all, base::Nanoseconds now, Look look) {
         const bool asked = all;
         const bool one = places_.size() == 1;
         all = one || all || partial_ >= most_partial || now - looks_.looked >= longest_rest;
         partial_ = all ? 0 : partial_ + 1;
+        auto most = Found::nothing;
         for (auto left = places_.size(); left > 0; --left) {
             if (next_ == 0) {
                 looks_.begun = now;
@@ -77,11 +78,12 @@ public:
             place.vain = found != Found::nothing ? 0 : place.vain + 1;
             if (found != Found::nothing && place.rest > 0) used_ = at;
             if (next_ == 0 && !left_out_) looks_.looked = looks_.begun;
-            if (found == Found::events) return true;
+            if (found == Found::events) return found;
+            most = std::max(most, found);
         }
         if (places_.empty()) looks_.looked = now;
         looks_.quiet = now;
-        return false;
+        return most;
     }
 
 private:

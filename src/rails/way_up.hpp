@@ -24,8 +24,7 @@ RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
         any = assessor_.step(now) || any;
         schedule(std::min(assessor_.next_step(), assessor_.repeat(now)));
     }
-    moved_ = false;
-    const bool found = look_round(above, assessor_.timing(now), now) || moved_;
+    const bool found = look_round(above, assessor_.timing(now), now) != Found::nothing;
     keeping_up_.looked(found, now);
     if (heard_awaited_) [[unlikely]]
         static_cast<void>(catch_up());
@@ -42,7 +41,7 @@ RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
 }
 
 template <typename Above>
-RAILMUX_IN_LINE bool RailManager::look_round(Above& above, bool exact, base::Nanoseconds now) {
+RAILMUX_IN_LINE Found RailManager::look_round(Above& above, bool exact, base::Nanoseconds now) {
     if (watched_of_ != links_.changes()) [[unlikely]]
         list_rails();
     if (exact) [[unlikely]]
@@ -61,8 +60,7 @@ RAILMUX_IN_LINE Found RailManager::poll_rail(Above& above, std::uint32_t rail, b
         watch_.looked(options_.clock());
     if (count == 0) return Found::nothing;
     if (count == 1 && events_[0].kind == transports::EventKind::moved) {  // it mostly comes alone
-        moved_ = true;
-        now_ = options_.clock();  // that took its time
+        now_ = options_.clock();                                          // that took its time
         return Found::moved;
     }
     // A wait does not read the clock for each look; what comes in at last is to be timed all the same, and time limits

@@ -17,7 +17,8 @@ struct Looked {
     explicit Looked(std::uint32_t rails = 3, base::Nanoseconds rest = 0) {
         for (std::uint32_t rail = 0; rail < rails; ++rail) rounds.add(rail, rail == 1 ? 0 : rest);
     }
-    bool go(base::Nanoseconds later = 10, bool all = false) {
+    bool go(base::Nanoseconds later = 10, bool all = false) { return look(later, all) == Found::events; }
+    Found look(base::Nanoseconds later = 10, bool all = false) {
         now += later;
         return rounds.go(all, now, [&](std::uint32_t rail) {
             ++looks[rail];
@@ -151,8 +152,12 @@ TEST_CASE("of those with a rest, who brings nothing beside another one is looked
 TEST_CASE("a rail that moves bytes is looked at each time, and the others in turn", "[rails]") {
     Looked f;
     f.moving = true;
-    for (int i = 0; i < 5000; ++i) CHECK_FALSE(f.go());
-    CHECK(f.looks[1] == 5000);
+    for (int i = 0; i < 5000; ++i) CHECK(f.look() == Found::moved);
+    f.busy = true;
+    CHECK(f.look() == Found::events);
+    f.busy = false;
+    CHECK(f.look() == Found::moved);
+    CHECK(f.looks[1] == 5001);
     CHECK(f.looks[0] > 1250);
     CHECK(f.rounds.looks().quiet == f.now);  // nothing had been waiting
 }
