@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/sim_pair.hpp"
+#include "repeats.hpp"
 
 using namespace railmux;
 using messaging::AtomicOp;
@@ -199,7 +200,7 @@ TEST_CASE("failover: each work corrupted in turn, and found", "[engine][checksum
     REQUIRE(works > 20);
     std::uint64_t all_made = 0;
     std::uint64_t all_found = 0;
-    for (std::uint64_t n = 1; n <= works; ++n) {
+    for (std::uint64_t n = 1; n <= works; n += test::each(1)) {
         run("seed=" + std::to_string(n) + ",corrupt@" + std::to_string(n), [&](SimPair& pair) {
             const auto end = pair.hosts.fabric.now() + 5 * base::millisecond;
             pair.until([&] { return pair.hosts.fabric.now() > end; });
@@ -218,7 +219,7 @@ TEST_CASE("failover: rails that go on corrupting, on every side", "[engine][chec
         GENERATE(",corrupt=5%", ",corrupt=20%", ",corrupt=8%,kill_link=1%,duplicate=10%,delay=10%:5",
                  ",corrupt=5%,refuse=20%,delay_work=10%:5,kill_work=1%");
     std::uint64_t all = 0;
-    for (std::uint64_t seed = 1; seed <= 15; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 15; seed += test::each(1)) {
         INFO(faults << " seed " << seed);
         const bool a_asks = seed % 2 == 0;  // one side that wants checksums is enough
         auto hasty = checked();

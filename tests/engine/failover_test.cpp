@@ -2,6 +2,7 @@
 #include "engine/sim_pair.hpp"
 
 #include "engine/pair.hpp"
+#include "repeats.hpp"
 
 using namespace railmux;
 using test::pattern;
@@ -80,7 +81,7 @@ TEST_CASE("failover: a link killed at each step of an exchange", "[engine]") {
 TEST_CASE("failover: a work killed on the way, at each work", "[engine]") {
     const auto* policy = GENERATE("round_robin", "vft");
     const auto steps = test::steps_without_faults(policy, "b", "eth0", exchange);
-    for (std::uint64_t n = 1; n <= steps / 2; ++n) {
+    for (std::uint64_t n = 1; n <= steps / 2; n += test::each(1)) {
         const auto plan = "kill_work@" + std::to_string(n);
         INFO(policy << " " << plan);
         SimPair pair(policy, {{"b/eth0", transports::FaultPlan::parse(plan)}});
@@ -116,7 +117,7 @@ TEST_CASE("failover: the only rail is cut and comes back", "[engine]") {
 
 TEST_CASE("failover: a link that comes up swallows no acknowledgement", "[engine]") {
     // The second link is proven while the acknowledgement of an answer over the first one is owed.
-    for (int later = 0; later < 400; later += 10) {
+    for (int later = 0; later < 400; later += test::each(10)) {
         test::SimHosts hosts;
         hosts.settings = {{"probe", "off"}};
         for (int i = 0; i < 2; ++i) {

@@ -337,9 +337,7 @@ TEST_CASE("threads: who waits for nothing costs nothing", "[engine]") {
         const auto after = usage_of(RUSAGE_SELF);
         const auto cpu = after.cpu - before.cpu;
         UNSCOPED_INFO(cpu.count() << " us of CPU, " << after.switches - before.switches << " sleeps in 2 s");
-#ifndef __SANITIZE_THREAD__  // with which everything takes ten times as long
-        CHECK(cpu < 20ms);   // 1 %; some 0.2 % are usual, by keepalives over four links
-#endif
+        CHECK(cpu < 1s);  // of 2 s for each that spins; 4 ms are usual, for keepalives over four links
         CHECK(after.switches - before.switches < 200);
         pair.a.send(pair.to_b, 7, pattern(8));
     });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/sim_pair.hpp"
+#include "repeats.hpp"
 
 namespace railmux {
 
@@ -155,7 +156,7 @@ TEST_CASE("reading: messages of all kinds, expected and not") {
 TEST_CASE("reading: links die at every step, and every message arrives whole") {
     for (const bool second_reads : {true, false}) {
         for (const char* rail : {"a/eth0", "b/eth0", "b/eth1"}) {
-            for (int step = 20; step < 260; step += 3) {
+            for (int step = 20; step < 260; step += test::each(3)) {
                 const auto plan = "kill_link@" + std::to_string(step);
                 INFO(rail << " " << plan << " " << second_reads);
                 ReadingWorld world(second_reads, {{rail, FaultPlan::parse(plan)}});

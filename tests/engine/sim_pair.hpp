@@ -17,6 +17,7 @@
 
 #include "engine/pair.hpp"
 #include "messaging/engine.hpp"
+#include "repeats.hpp"
 #include "transports/faulty_rail.hpp"
 #include "transports/sim/fabric.hpp"
 
@@ -199,12 +200,12 @@ std::uint64_t steps_without_faults(const std::string& policy, const std::string&
     return (host == "a" ? pair.rails_a : pair.rails_b)->rails.at(device)->steps();
 }
 
-/// Pairs of which one rail of host a loses its link: at its first step, at its second, and so on.
+/// Pairs of which one rail of host a loses its link: at its first step, at its second (instrumented: its sixth), and so on.
 template <typename Exchange>
 void with_link_killed_at_each_step(const std::string& policy, const std::string& device, Exchange exchange) {
     const auto steps = steps_without_faults(policy, "a", device, exchange);
     REQUIRE(steps > 20);
-    for (std::uint64_t n = 1; n <= steps; ++n) {
+    for (std::uint64_t n = 1; n <= steps; n += each(1)) {
         const auto plan = "kill_link@" + std::to_string(n);
         INFO(policy << " " << device << " " << plan);
         SimPair pair(policy, {{"a/" + device, transports::FaultPlan::parse(plan)}});
@@ -215,7 +216,7 @@ void with_link_killed_at_each_step(const std::string& policy, const std::string&
 /// Pairs that have these faults on every rail, each from another seed.
 template <typename Exchange>
 void with_random_faults(const std::string& faults, Exchange exchange) {
-    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    for (std::uint64_t seed = 1; seed <= 20; seed += each(1)) {
         FaultyTransport::Plans plans;
         std::string said;
         for (const char* rail : {"a/eth0", "a/eth1", "b/eth0", "b/eth1"}) {

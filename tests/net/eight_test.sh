@@ -78,7 +78,7 @@ exec ip netns exec "$host" env -i PATH="$PATH" HOME="${0%/bin/ssh}" "${LOGIN_SHE
 SSH
 chmod +x "$work/bin/ssh"
 over_ssh() {
-    PATH=$work/bin:$PATH timeout -k 9 60 "$railmux" run --hosts "$RIG_NAME-A,$RIG_NAME-B" "$@" >"$work/out" 2>"$work/err"
+    PATH=$work/bin:$PATH timeout -k 9 $guard "$railmux" run --hosts "$RIG_NAME-A,$RIG_NAME-B" "$@" >"$work/out" 2>"$work/err"
 }
 over_ssh -n 8 "$build/examples/example_ring" || fail "ring over ssh"
 grep -qx '\[0\] after 3 laps of 8 processes: 84' "$work/out" || fail "the token is wrong"

@@ -5,10 +5,9 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 enter_rig none none none none
 
-# Limits are several times what it takes on an idle machine: 5, 100 and 300 ms.
-loud_ms=300
-silent_ms=1000
-back_ms=3000
+# It takes 5 ms where the loss is loud, 100 where it is silent, and 300 until a rail is back. Which of the two losses was
+# noticed is told by the cause; the limits are for what would wait for some timeout instead.
+gap_ms=$((2000 * slower))
 
 # start [VARIABLE=VALUE...] [-- OPTION]: the two processes talk until `finish`
 start() {
@@ -39,10 +38,10 @@ longest() {
     sed -n 's/^longest \([0-9]*\).*/\1/p' "$work/out" | tail -1
 }
 
-# trouble LIMIT CAUSE COMMAND...: rail1 is lost with that cause, and no round takes longer
+# trouble CAUSE COMMAND...: rail1 is lost with that cause, and no round takes long
 trouble() {
-    local limit=$1 cause=$2 before gap
-    shift 2
+    local cause=$1 before gap
+    shift
     before=$(count '^down tcp:rail1')
     longest >/dev/null
     "$@"
@@ -50,7 +49,7 @@ trouble() {
     grep '^down tcp:rail1' "$work/out" | tail -1 | grep -q "$cause" || fail "the cause is not: $cause"
     gap=$(longest)
     echo "  the longest round took $gap ms"
-    [ "$gap" -lt "$limit" ] || fail "it took $gap ms"
+    [ "$gap" -lt "$gap_ms" ] || fail "it took $gap ms"
 }
 
 # comes_back COMMAND...: by that rail1 is given back, and used
@@ -63,29 +62,28 @@ comes_back() {
     took=$((($(date +%s%N) - begin) / 1000000))
     until_true "all links are up" test "$(grep '^links' "$work/out" | tail -1)" = "links $links"
     echo "  back after $took ms"
-    [ "$took" -lt $back_ms ] || fail "back after $took ms"
 }
 
 links=4
 start
 for round in 1 2; do
     echo "its interface is taken down at one side, round $round"
-    trouble $loud_ms "interface rail1 \|the other side lost it" "$rig" cut rail1
+    trouble "interface rail1 \|the other side lost it" "$rig" cut rail1
     comes_back "$rig" restore rail1
 done
 echo "it falls silent"
-trouble $silent_ms "nothing acknowledged for \|the other side lost it" "$rig" silence rail1
+trouble "nothing acknowledged for \|the other side lost it" "$rig" silence rail1
 comes_back "$rig" restore rail1
 echo "it loses its address"
-trouble $loud_ms "lost its address" ip -n "$RIG_NAME-A" addr flush dev rail1
+trouble "lost its address" ip -n "$RIG_NAME-A" addr flush dev rail1
 comes_back ip -n "$RIG_NAME-A" addr add 10.77.1.1/24 dev rail1
 
 echo "it gets another address at one side, and again at the other, which has been told of the first"
-trouble $loud_ms "lost its address\|the other side lost it" ip -n "$RIG_NAME-A" addr flush dev rail1
+trouble "lost its address\|the other side lost it" ip -n "$RIG_NAME-A" addr flush dev rail1
 comes_back ip -n "$RIG_NAME-A" addr add 10.77.1.101/24 dev rail1
-trouble $loud_ms "lost its address\|the other side lost it" ip -n "$RIG_NAME-B" addr flush dev rail1
+trouble "lost its address\|the other side lost it" ip -n "$RIG_NAME-B" addr flush dev rail1
 comes_back ip -n "$RIG_NAME-B" addr add 10.77.1.102/24 dev rail1
-trouble $loud_ms "interface rail1 \|the other side lost it" "$rig" cut rail1
+trouble "interface rail1 \|the other side lost it" "$rig" cut rail1
 comes_back "$rig" restore rail1
 
 echo "an interface that is new is taken up by both sides"
@@ -122,7 +120,7 @@ begin=$(($(cpu_us 0) + $(cpu_us 1)))
 sleep 10
 took=$(($(cpu_us 0) + $(cpu_us 1) - begin))
 echo "  $took us of CPU in 10 s, both together"
-[ $took -le $((100000 * slower)) ] || fail "$took us"
+[ $took -le 1000000 ] || fail "$took us"  # 20,000,000 where they spin; 20,000 are usual
 kill -TERM "$(pid_of 0)" "$(pid_of 1)"
 wait $job || true
 echo "all good"

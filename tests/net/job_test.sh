@@ -4,12 +4,13 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 echo "eight processes, any source"
-timeout -k 9 60 "$railmux" run -n 8 "$build/examples/example_master_worker" >"$work/out" 2>"$work/err" || fail "eight processes"
+timeout -k 9 $guard "$railmux" run -n 8 "$build/examples/example_master_worker" >"$work/out" 2>"$work/err" ||
+    fail "eight processes"
 grep -q '^\[0\] ' "$work/out" || fail "no rank in front of the output"
 
 echo "a process that dies ends the job and is named"
 status=0
-timeout -k 9 60 "$railmux" run -n 3 sh -c '[ "$RAILMUX_JOB_RANK" != 1 ] || kill -SEGV $$; sleep 60' \
+timeout -k 9 $guard "$railmux" run -n 3 sh -c '[ "$RAILMUX_JOB_RANK" != 1 ] || kill -SEGV $$; sleep 60' \
     >"$work/out" 2>"$work/err" || status=$?
 [ $status = 139 ] || fail "exit status $status, not 139"
 grep -q 'rank 1 died of signal 11' "$work/err" || fail "the dead rank is not named"
@@ -18,7 +19,7 @@ echo "a program of railmux dies of its signal, too"
 ulimit -c 0  # no core is left lying about
 for signal in ABRT TERM; do
     : >"$work/err"
-    timeout -k 9 60 "$railmux" run -n 2 --no-prefix sh -c 'echo $$ >"$0.$RAILMUX_JOB_RANK"; exec "$@"' "$work/pid" \
+    timeout -k 9 $guard "$railmux" run -n 2 --no-prefix sh -c 'echo $$ >"$0.$RAILMUX_JOB_RANK"; exec "$@"' "$work/pid" \
         "$railmux" pingpong --sizes 8 --iterations 100000000 --set log=debug >"$work/out" 2>"$work/err" &
     job=$!
     until_true "a link" grep -q 'link .* up$' "$work/err"
@@ -32,19 +33,19 @@ done
 
 echo "an exit status is handed on"
 status=0
-timeout -k 9 60 "$railmux" run -n 2 sh -c 'exit $((RAILMUX_JOB_RANK * 7))' >"$work/out" 2>"$work/err" || status=$?
+timeout -k 9 $guard "$railmux" run -n 2 sh -c 'exit $((RAILMUX_JOB_RANK * 7))' >"$work/out" 2>"$work/err" || status=$?
 [ $status = 7 ] || fail "exit status $status, not 7"
 echo "the program follows a list"
-timeout -k 9 60 "$railmux" run -n 2 --launch env --hosts a,b echo --twice >"$work/out" 2>"$work/err" || fail "after --hosts"
+timeout -k 9 $guard "$railmux" run -n 2 --launch env --hosts a,b echo --twice >"$work/out" 2>"$work/err" || fail "after --hosts"
 [ "$(sort "$work/out")" = $'[0] --twice\n[1] --twice' ] || fail "--hosts takes the program, or one of its words"
-timeout -k 9 60 "$railmux" run -n 1 --env HOME,USER echo --once >"$work/out" 2>"$work/err" || fail "after --env"
+timeout -k 9 $guard "$railmux" run -n 1 --env HOME,USER echo --once >"$work/out" 2>"$work/err" || fail "after --env"
 [ "$(cat "$work/out")" = '[0] --once' ] || fail "--env takes the program, or one of its words"
 
 echo "other hosts are listened for on a port of RAILMUX_TCP_PORTS"
 listen pingpong  # has the first
 # shellcheck disable=SC2016 # for the shell of the job
 on_other_host=("$railmux" run -n 1 --no-prefix --launch env --hosts a sh -c 'echo "$RAILMUX_JOB_SERVER"')
-RAILMUX_TCP_PORTS=$port-$((port + 100)) timeout -k 9 60 "${on_other_host[@]}" >"$work/out" || fail "with a range of ports"
+RAILMUX_TCP_PORTS=$port-$((port + 100)) timeout -k 9 $guard "${on_other_host[@]}" >"$work/out" || fail "with a range of ports"
 own=$(sed 's/.*://' "$work/out")
 [ "$own" -gt "$port" ] && [ "$own" -le $((port + 100)) ] || fail "port $own is not one of them"
 RAILMUX_TCP_PORTS=$port refuses 1 "every port of $port-$port is in use" "${on_other_host[@]}"

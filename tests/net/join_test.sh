@@ -10,7 +10,7 @@ runs=${RESTART_RUNS:-10}
 # begin_job OPTION...: a job of job_members in the background, in $folder; its launcher is $job, its errors are in $work/job
 begin_job() {
     folder=$(mktemp -d -p "$work")
-    timeout -k 9 $((100 + 5 * runs)) "$railmux" run --name demo "$@" "$build/tests/job_members" "$folder" 2>"$work/job" &
+    timeout -k 9 $((guard + 5 * runs)) "$railmux" run --name demo "$@" "$build/tests/job_members" "$folder" 2>"$work/job" &
     job=$!
 }
 
@@ -24,7 +24,7 @@ ends_well() {
 echo "a job of 4: two join, one leaves, and all play on"
 begin_job -n 4
 until_true "the four know each other" all_know 0 1 2 3
-timeout -k 9 200 "$railmux" run --join demo -n 2 "$build/tests/job_members" "$folder" 2>"$work/joined" &
+timeout -k 9 $guard "$railmux" run --join demo -n 2 "$build/tests/job_members" "$folder" 2>"$work/joined" &
 joined=$!
 until_true "the six know each other" all_know 0 1 2 3 4 5
 touch "$folder/leave.2"
@@ -60,7 +60,7 @@ refuses 1 "the job keys differ" "$railmux" run --join "$work/copy" -n 1 true
 chmod 644 "$work/copy"
 refuses 1 "other users may read it" "$railmux" run --join "$work/copy" -n 1 true
 echo "a job that fails ends what has joined it"
-timeout -k 9 200 "$railmux" run --join demo -n 1 "$build/tests/job_members" "$folder" 2>"$work/joined" &
+timeout -k 9 $guard "$railmux" run --join demo -n 1 "$build/tests/job_members" "$folder" 2>"$work/joined" &
 joined=$!
 until_true "the three know each other" all_know 0 1 2
 kill -9 "$(process_of 1)"

@@ -50,7 +50,7 @@ unset RAILMUX_JOB_KEY
 
 echo "a job made by railmux run: its processes show no key either"
 # shellcheck disable=SC2016 # for the shell of the job
-timeout -k 9 60 env RAILMUX_LOG=debug "$railmux" run --no-prefix -n 2 --hosts a,b --launch env sh -c '
+timeout -k 9 $guard env RAILMUX_LOG=debug "$railmux" run --no-prefix -n 2 --hosts a,b --launch env sh -c '
     printf "%s\n" "$RAILMUX_JOB_KEY" | (umask 077; cat >"$1/.key")
     cat /proc/[0-9]*/cmdline | tr "\0" "\n" >"$1/all/lines-$RAILMUX_JOB_RANK"
     exec "$0" pingpong --sizes 8 --iterations 100' "$railmux" "$work" >"$work/all/run" 2>"$work/all/run.err" || fail "under run"

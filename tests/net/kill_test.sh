@@ -27,8 +27,8 @@ only_live() {
     for one in "$@"; do [ "$(memory_of "${newest[$one]}")" -le $(($# - 1)) ] || return 1; done
 }
 
-timeout -k 9 $((60 + 5 * runs)) "$railmux" run --no-prefix -n 4 --restart $((4 * runs)) "$build/tests/job_members" "$folder" \
-    2>"$work/job" &
+timeout -k 9 $((guard + 5 * runs)) "$railmux" run --no-prefix -n 4 --restart $((4 * runs)) \
+    "$build/tests/job_members" "$folder" 2>"$work/job" &
 job=$!
 longest=0
 for run in $(seq "$runs"); do

@@ -8,12 +8,15 @@ net=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 rig=$net/../../scripts/rig
 # shellcheck disable=SC2034  # used by the tests
 railmux=$build/src/tools/railmux
-# What is promised in seconds is promised of what ships: a build with sanitizers does the same work in several times the
-# processor time, beside other tests that do so, too.
+# Limits tell what works from what hangs or waits for a timeout that should not count, on a machine that does other things as
+# well; how long it takes on one that does not is for benchmarks/ to say. Builds with sanitizers take several times as long.
 slower=1
 if grep -qs '^RAILMUX_SANITIZE:[A-Z]*=.' "$build/CMakeCache.txt"; then slower=3; fi
-soon_ms=$((2500 * slower))  # as long as somebody at a keyboard waits gladly
-soon=$((soon_ms / 1000)).$((soon_ms / 100 % 10))
+# Before connect.patience and its like, of 10 s, are over. On a machine of its own: 2.5 s, as long as somebody waits gladly.
+soon_ms=$((8000 * slower))
+soon=$((soon_ms / 1000))
+# shellcheck disable=SC2034  # used by the tests
+guard=180  # seconds after which what hangs is ended
 work=$(mktemp -d)
 export XDG_CACHE_HOME=$work/cache  # no test finds what another measured
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT
@@ -36,11 +39,11 @@ enter_rig() {
 
 on() { ip netns exec "$RIG_NAME-$1" "${@:2}"; }
 
-# until_true WHAT COMMAND...: runs the command until it succeeds; WHAT is missing after 10 s
+# until_true WHAT COMMAND...: runs the command until it succeeds; WHAT is missing after 30 s
 until_true() {
-    local end=$((SECONDS + 10))
+    local end=$((SECONDS + 30))
     until "${@:2}" >/dev/null 2>&1; do
-        [ $SECONDS -lt $end ] || fail "$1: not within 10 s"
+        [ $SECONDS -lt $end ] || fail "$1: not within 30 s"
         sleep 0.01
     done
 }
@@ -52,16 +55,17 @@ run_on() {
     shift
     local hosts=${slots#* }
     start=$(date +%s%N)
-    timeout -k 9 60 "$railmux" run -n "${slots% *}" --hosts "${hosts//[AB]/$RIG_NAME-&}" --launch 'ip netns exec {host}' \
+    timeout -k 9 $guard "$railmux" run -n "${slots% *}" --hosts "${hosts//[AB]/$RIG_NAME-&}" --launch 'ip netns exec {host}' \
         --no-prefix "$@" >"$work/out" 2>"$work/err" || status=$?
     took_ms=$((($(date +%s%N) - start) / 1000000))
+    [ $status != 124 ] || echo "ended, since it was not over within $guard s" >>"$work/err"
     return $status
 }
 
 # listen COMMAND [OPTION...]: starts a listener on a free port; sets $listener and $port
 listen() {
     : >"$work/listener"
-    timeout -k 9 120 "$railmux" "$@" --listen 0 >"$work/listener.out" 2>"$work/listener" &
+    timeout -k 9 $guard "$railmux" "$@" --listen 0 >"$work/listener.out" 2>"$work/listener" &
     # shellcheck disable=SC2034  # used by the tests
     listener=$!
     until_true "$1 listens" grep "listening on port" "$work/listener"

@@ -4,7 +4,7 @@
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
 
 # info_says REGEX [OPTION...]: not through a pipe, which would break when grep has found it.
-info_says() { timeout -k 9 60 "$railmux" info --all "${@:2}" >"$work/info" && grep -qE "$1" "$work/info"; }
+info_says() { timeout -k 9 $guard "$railmux" info --all "${@:2}" >"$work/info" && grep -qE "$1" "$work/info"; }
 
 info_says '^ofi' || { echo "SKIPPED: built without libfabric"; exit 77; }
 
@@ -16,7 +16,7 @@ for rail in "ofi:tcp;ofi_rxm:lo" ofi:shm "ofi:udp;ofi_rxd:lo"; do
     info_says "^$rail +off .*off by default: " || fail "$rail: no reason"
 done
 ! info_says '^ofi[^ ]* +usable' --rails 'ofi:*' || fail "a rail is usable by default"
-RAILMUX_OFI_PROVIDERS=shmm timeout -k 9 20 "$railmux" info 2>"$work/unknown" && fail "an unknown provider passed"
+RAILMUX_OFI_PROVIDERS=shmm timeout -k 9 $guard "$railmux" info 2>"$work/unknown" && fail "an unknown provider passed"
 grep -q 'did you mean "shm"' "$work/unknown" || fail "no hint: $(cat "$work/unknown")"
 RAILMUX_OFI_PROVIDERS='all,tcp,^tcp;ofi_rxm:lo' usable "ofi:tcp;ofi_rxm:lo" && fail "an excluded domain is used"
 
@@ -27,8 +27,8 @@ TROUBLED_PROVIDER=asked info_says '^ofi:troubled +off .*troubled takes too long:
     fail "$(grep troubled "$work/info")"
 grep -qE '^ofi:shm +usable' "$work/info" || fail "one that hangs takes others with it"
 for trouble in opened broken; do
-    TROUBLED_PROVIDER=$trouble timeout -k 9 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 \
-        --iterations 50 --json >"$work/result" 2>"$work/err" || fail "$trouble: no rail works"
+    TROUBLED_PROVIDER=$trouble timeout -k 9 $guard "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' \
+        --sizes 8 --iterations 50 --json >"$work/result" 2>"$work/err" || fail "$trouble: no rail works"
     grep -q '"ofi:shm":' "$work/result" || fail "$trouble: nothing by the others"
     case $trouble in
         opened) grep -q 'opening ofi:troubled.* takes too long' "$work/err" || fail "nothing said of it" ;;
@@ -40,7 +40,7 @@ for progress in hybrid block; do
     echo "a provider that fails while it is used is opened anew, and its rail used again ($progress)"
     : >"$work/err"  # the job opens it some time; until then it says what the job before has said
     RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=failing TROUBLED_FILE=$work/fails RAILMUX_PROGRESS=$progress \
-        timeout -k 9 60 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 --iterations 20000 \
+        timeout -k 9 $guard "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 --iterations 20000 \
         --json --set log=debug >"$work/result" 2>"$work/err" &
     job=$!
     both_linked() { [ "$(grep -c 'link .* up$' "$work/err")" -ge 2 ]; }
@@ -56,7 +56,7 @@ for progress in hybrid block; do
 done
 
 echo "a put whose header was damaged on the way ends its link, and what it carried arrives all the same"
-RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=damaging timeout -k 9 60 "$railmux" run -n 2 --no-prefix \
+RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=damaging timeout -k 9 $guard "$railmux" run -n 2 --no-prefix \
     "$railmux" pingpong --rails 'ofi:*' --sizes 1M --iterations 20 --json --set log=debug >"$work/result" 2>"$work/err" ||
     fail "it did not arrive"
 grep -q 'lost: corrupted data (the checksum of the header of a put is wrong)' "$work/err" || fail "nobody noticed"
@@ -71,7 +71,7 @@ for provider in "tcp;ofi_rxm:lo" shm "udp;ofi_rxd:lo"; do
     for options in "pingpong --sizes 0,8,16K,1M" "bandwidth --sizes 8,20K,1M --bidirectional"; do
         # To end what hangs, only: ofi_rxd, which has to be polled, takes 7 s alone and many times as long beside others.
         # shellcheck disable=SC2086 # the options are words
-        timeout -k 9 180 "$railmux" $options --connect "localhost:$port" --iterations 50 --json >"$work/result" ||
+        timeout -k 9 $guard "$railmux" $options --connect "localhost:$port" --iterations 50 --json >"$work/result" ||
             fail "$provider: $options"
         python3 - "$work/result" "ofi:$provider" <<'PYTHON'
 import json, sys
@@ -85,5 +85,6 @@ done
 
 echo "a rail of libfabric beside one of tcp: both carry"
 export RAILMUX_OFI_PROVIDERS='all,tcp;ofi_rxm:lo' RAILMUX_RAILS='tcp:lo,ofi:*'
-timeout -k 9 60 "$railmux" run -n 2 "$railmux" bandwidth --policy round_robin --sizes 64K --iterations 100 --json >"$work/both"
+timeout -k 9 $guard "$railmux" run -n 2 "$railmux" bandwidth --policy round_robin --sizes 64K --iterations 100 --json \
+    >"$work/both"
 grep -q '"tcp:lo":' "$work/both" && grep -q '"ofi:tcp;ofi_rxm:lo":' "$work/both" || fail "not both rails carried"

@@ -85,10 +85,10 @@ for place in door:"it speaks version 99 of the railmux start-up protocol, this i
     text=${place#*:}
     echo "a peer of another version ($part)"
     listen pingpong
-    timeout -k 9 10 "$net/stranger.py" client "127.0.0.1:$port" "--$part" 99 >"$work/stranger" || fail "it was not told why"
+    timeout -k 9 $guard "$net/stranger.py" client "127.0.0.1:$port" "--$part" 99 >"$work/stranger" || fail "it was not told why"
     listener_says "$text; use one release of railmux on both sides"
 
-    timeout -k 9 10 "$net/stranger.py" server "--$part" 99 >"$work/stranger-$part" &
+    timeout -k 9 $guard "$net/stranger.py" server "--$part" 99 >"$work/stranger-$part" &
     until_true "a stranger" grep . "$work/stranger-$part"
     # Waiting does not mend it: long before connect.patience is over.
     status=0

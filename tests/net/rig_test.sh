@@ -66,8 +66,11 @@ done
 took=$(transfer_ms)  # 1 MB at 40 Mbit/s is 200 ms, less what the burst lets through
 [ "$took" -ge 100 ] || fail "1 MB over 40 Mbit/s took only $took ms"
 "$rig" set rail1 none
-took=$(transfer_ms)
-[ "$took" -lt 100 ] || fail "1 MB over an unshaped rail took $took ms"
+for attempt in {1..5}; do  # others use this machine, too
+    took=$(transfer_ms)
+    [ "$took" -ge 100 ] || break
+    [ "$attempt" -lt 5 ] || fail "1 MB over an unshaped rail took $took ms"
+done
 
 "$rig" cut rail1
 ! reaches 10.77.1.2 || fail "a cut rail still carries"

@@ -25,13 +25,13 @@ for bulk in fetch copy; do
 done
 
 echo "killed under load: the other learns at once, and nothing stays behind"
-export RAILMUX_RAILS=shm:node RAILMUX_CONNECT_PATIENCE=200ms RAILMUX_RECOVER_PATIENCE=200ms
+export RAILMUX_RAILS=shm:node RAILMUX_CONNECT_PATIENCE=2s RAILMUX_RECOVER_PATIENCE=2s
 # On host A, whose sockets are its own: other tests may talk by memory at the same time.
 printf '#!/bin/sh\nexec ip netns exec %s %s "$@"\n' "$RIG_NAME-A" "$railmux" >"$work/railmux"
 chmod +x "$work/railmux"
 railmux=$work/railmux
 listen pingpong
-timeout -k 9 60 "$railmux" pingpong --sizes 8 --iterations 100000000 --connect "localhost:$port" >"$work/other" 2>&1 &
+timeout -k 9 $guard "$railmux" pingpong --sizes 8 --iterations 100000000 --connect "localhost:$port" >"$work/other" 2>&1 &
 other=$!
 sockets() { on A grep -c '@railmux-shm-' /proc/net/unix || true; }
 both_there() { [ "$(sockets)" -ge 3 ]; }  # both listen, and one has accepted

@@ -7,7 +7,7 @@
 . "$net/../../scripts/lib.sh"
 
 echo "a soak on this host: the object that scripts rely on"
-timeout -k 9 60 "$railmux" run --no-prefix -n 3 "$railmux" soak --minutes 0.01 --seed 7 --max-bytes 50K --json \
+timeout -k 9 $guard "$railmux" run --no-prefix -n 3 "$railmux" soak --minutes 0.01 --seed 7 --max-bytes 50K --json \
     >"$work/out" 2>"$work/err" || fail "a soak without trouble"
 python3 - "$work/out" <<'PYTHON' || fail "the result"
 import json, sys
@@ -24,7 +24,7 @@ echo "between two processes that met"
 listener=$!
 until_true "soak listens" grep "listening on port" "$work/listener"
 port=$(sed -n 's/.*listening on port //p' "$work/listener")
-timeout -k 9 60 "$railmux" soak --connect "localhost:$port" --minutes 0.01 --operations messages \
+timeout -k 9 $guard "$railmux" soak --connect "localhost:$port" --minutes 0.01 --operations messages \
     >"$work/out" 2>"$work/err" || fail "between two"
 wait "$listener" || fail "the listener of a good soak failed"
 grep -q '^all right$' "$work/out" || fail "it does not say that all is right"
@@ -32,7 +32,7 @@ grep -q '^all right$' "$work/out" || fail "it does not say that all is right"
 echo "a process that stands still is a hang, and what was under way is said"
 status=0
 # shellcheck disable=SC2016 # for the shell of the job
-timeout -k 9 60 "$railmux" run --no-prefix -n 2 sh -c '"$0" soak --minutes 1 --watchdog 2 &
+timeout -k 9 $guard "$railmux" run --no-prefix -n 2 sh -c '"$0" soak --minutes 1 --watchdog 2 &
     said() { until grep -q "$1" "$2"; do sleep 0.05; done; }
     [ "$RAILMUX_JOB_RANK" = 0 ] || { said "have met" "$1"; kill -STOP $!; said WRONG "$1"; kill -KILL $!; exit 1; }
     wait $!' "$railmux" "$work/err" >"$work/out" 2>"$work/err" || status=$?
@@ -46,7 +46,7 @@ refuses 2 "neither --listen nor --connect" "$railmux" soak
 can_make_private_networks || { echo "SKIPPED (the rest): $(why_no_networks)"; exit 77; }
 seed=${SOAK_SEED:-$RANDOM}
 echo "three rails in trouble, seed $seed"
-timeout -k 9 120 "$net/../../scripts/soak" --build "$build" --minutes 0.25 --seed "$seed" >"$work/out" 2>"$work/err" ||
+timeout -k 9 $guard "$net/../../scripts/soak" --build "$build" --minutes 0.25 --seed "$seed" >"$work/out" 2>"$work/err" ||
     fail "in trouble, seed $seed"
 troubles=$(grep -c "^soak: rail" "$work/err" || true)
 echo "$troubles troubles"

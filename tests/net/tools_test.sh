@@ -5,7 +5,7 @@
 
 echo "ping-pong: the JSON object that scripts rely on"
 listen pingpong
-timeout -k 9 60 "$railmux" pingpong --connect "localhost:$port" --sizes 8,64,4096 --iterations 50 --json >"$work/pingpong"
+timeout -k 9 $guard "$railmux" pingpong --connect "localhost:$port" --sizes 8,64,4096 --iterations 50 --json >"$work/pingpong"
 wait "$listener" || fail "the listener of a good run failed"
 [ ! -s "$work/listener.out" ] || fail "the listener wrote to standard output"
 python3 - "$work/pingpong" <<'PYTHON'
@@ -24,8 +24,8 @@ PYTHON
 
 echo "ping-pong in bursts: whole ones"
 listen pingpong
-timeout -k 9 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8,100K --iterations 70 --burst 32 --pause 100 --json \
-    >"$work/burst" || fail "pingpong in bursts"
+timeout -k 9 $guard "$railmux" pingpong --connect "localhost:$port" --sizes 8,100K --iterations 70 --burst 32 --pause 100 \
+    --json >"$work/burst" || fail "pingpong in bursts"
 python3 - "$work/burst" <<'PYTHON'
 import json, sys
 for result in json.load(open(sys.argv[1]))["results"]:  # 70 messages are three bursts of 32, there and back
@@ -33,10 +33,10 @@ for result in json.load(open(sys.argv[1]))["results"]:  # 70 messages are three 
 PYTHON
 
 echo "bandwidth: one way, both ways, shared buffers; odd windows and counts"
-listen bandwidth --keep --set connect.patience=200ms recover.patience=200ms
+listen bandwidth --keep --set connect.patience=2s recover.patience=2s
 for options in "--window 64" "--window 1" "--window 3 --bidirectional" "--window 16 --buffers 2"; do
     # shellcheck disable=SC2086 # the options are words
-    timeout -k 9 60 "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 \
+    timeout -k 9 $guard "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 \
         --json $options >"$work/bandwidth"
     python3 - "$work/bandwidth" "$options" <<'PYTHON'
 import json, sys
@@ -54,7 +54,7 @@ done
 echo "put, get and atomic: any of them serves the others; what was done is checked on both sides"
 for options in "put --window 16 --sizes 0,1,17,4K,300K" "get --window 3 --sizes 0,1,17,4K,300K" "atomic --window 1"; do
     # shellcheck disable=SC2086 # the options are words
-    timeout -k 9 60 "$railmux" $options --connect "localhost:$port" --iterations 101 --json >"$work/access"
+    timeout -k 9 $guard "$railmux" $options --connect "localhost:$port" --iterations 101 --json >"$work/access"
     python3 - "$work/access" "${options%% *}" <<'PYTHON'
 import json, sys
 result = json.loads(open(sys.argv[1]).read())
@@ -68,21 +68,23 @@ PYTHON
 done
 
 echo "--keep: the listener stays through a client that dies, and serves the other tool"
-timeout -s KILL 1 "$railmux" bandwidth --connect "localhost:$port" --sizes 64K --iterations 100000000 >/dev/null 2>&1 || true
-timeout -k 9 20 "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 10 --csv >"$work/csv" ||
+timeout -s KILL $((2 * slower)) "$railmux" bandwidth --connect "localhost:$port" --sizes 64K --iterations 100000000 \
+    >/dev/null 2>&1 || true
+timeout -k 9 $guard "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 10 --csv >"$work/csv" ||
     fail "the listener is still busy with the dead client"
 grep -q '^8,' "$work/csv" || fail "no CSV row"
 end_listener
 
 echo "without --keep a client that dies ends the listener with an error"
-listen pingpong --set connect.patience=200ms recover.patience=200ms
-timeout -s KILL 1 "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 100000000 >/dev/null 2>&1 || true
+listen pingpong --set connect.patience=2s recover.patience=2s
+timeout -s KILL $((2 * slower)) "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 100000000 \
+    >/dev/null 2>&1 || true
 status=0
 wait "$listener" || status=$?
 [ "$status" = 1 ] || fail "the listener ended with $status"
 
 echo "under run"
-timeout -k 9 60 "$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --iterations 10 >"$work/run" ||
+timeout -k 9 $guard "$railmux" run --no-prefix -n 3 "$railmux" pingpong --sizes 8 --iterations 10 >"$work/run" ||
     fail "pingpong under run"
 grep -q '^# bytes' "$work/run" || fail "no table"
 
@@ -91,10 +93,10 @@ for tool in pingpong put probe; do
     options="--sizes 8 --iterations 10"
     [ "$tool" != probe ] || options="--grid 2 --rounds 1 --max-bytes 1K"
     # shellcheck disable=SC2086 # the options are words
-    timeout -k 9 60 "$railmux" run --no-prefix -n 3 "$railmux" "$tool" --peer 2 $options >"$work/run" || fail "$tool --peer"
+    timeout -k 9 $guard "$railmux" run --no-prefix -n 3 "$railmux" "$tool" --peer 2 $options >"$work/run" || fail "$tool --peer"
     grep -q "^# railmux $tool with rank 2\b" "$work/run" || fail "$tool is not with rank 2"
 done
-! timeout -k 9 60 "$railmux" run -n 2 "$railmux" pingpong --peer 2 >"$work/run" 2>"$work/err" ||
+! timeout -k 9 $guard "$railmux" run -n 2 "$railmux" pingpong --peer 2 >"$work/run" 2>"$work/err" ||
     fail "with a rank that there is not"
 mentions "--peer 2: the job has ranks 1 to 1 beside rank 0"
 refuses 2 "--peer" "$railmux" pingpong --listen 0 --peer 1
