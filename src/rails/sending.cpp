@@ -22,6 +22,8 @@ constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
 constexpr sched::Ticks endless = std::numeric_limits<sched::Ticks>::max();
 // No rail is slower; and what a small frame takes is far from overflow.
 constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
+// Up to 2.5 Gbit/s (3.2 ns a byte) a network is slow: it is given little at a time, which there costs no core anything.
+constexpr sched::Ticks slow_per_byte = sched::to_ticks(base::Nanoseconds{16}) / 5;
 
 }  // namespace
 
@@ -209,6 +211,7 @@ bool RailManager::post_outbox(Link& link) {
     auto& talk = *peers_[link.peer].talk;
     auto& rail = *rails_[link.rail].rail;
     const auto stamp = stamp_of(talk, now_);
+    const bool slow = ledger_.pace(link.rail).per_byte() > slow_per_byte;
     while (!link.outbox.empty() && !link.over) {
         std::size_t count = 0;
         std::size_t told = works_.size();            // the first work that carries an acknowledgement
@@ -219,6 +222,7 @@ bool RailManager::post_outbox(Link& link) {
                 if (frame->denied) drop_put(link, *frame);
                 if (frame->piece_count > 0) {
                     works_[count++] = {.op = frame->gets ? Op::get : Op::put,
+                                       .slow = slow,
                                        .link = link.id,
                                        .segments = frame->put(),
                                        .remote = *frame->target->key_for(link.remote_rail),
@@ -239,6 +243,7 @@ bool RailManager::post_outbox(Link& link) {
             }
             auto& work = works_[count++];  // what else it has a send does not look at
             work.op = Op::send;
+            work.slow = slow;
             // Whoever is to be told that it is released may not be told from within a post.
             work.quiet = segment.size <= link.quiet_max && frame->piece_count == 0 && frame->token == 0;
             work.link = link.id;

@@ -93,7 +93,10 @@ enum class Op : std::uint8_t { send, put, get };
 struct Work {
     Op op = Op::send;
     bool notify = false;  // put: the target gets `notified` with `immediate` once the bytes are in place
-    bool quiet = false;   // send of at most info().quiet_max bytes: over when it is accepted, without a `done`
+    // send, put: the network carries so little that what it is given at a time may be too much for it (docs/transports.md, TCP).
+    // A rail to which that is all the same need not look at it.
+    bool slow = false;
+    bool quiet = false;  // send of at most info().quiet_max bytes: over when it is accepted, without a `done`
     std::uint32_t immediate = 0;
     LinkId link{};
     std::span<const Segment> segments{};  // at most info().max_segments; sum at most max_frame (send) or max_put

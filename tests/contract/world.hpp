@@ -118,6 +118,7 @@ private:
     std::map<Rail*, Side> sides_;
     std::unordered_map<std::uint64_t, Bytes> sent_;  // what send() sends, until done
     std::uint64_t next_cookie_ = 1;
+    std::uint64_t posts_ = 0;
 };
 
 /// Runs `body` on each fixture, in a section of its own, and then sees to it that all accepted works are done.

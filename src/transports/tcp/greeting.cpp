@@ -69,7 +69,7 @@ void Rail::send_greeting(Link& link, GreetingKind kind, std::span<const std::byt
     const auto size = Greeting::size + body.size();
     // The send buffer of a fresh socket takes a few hundred bytes; one that does not is of no use.
     iovec piece{bytes.data(), size};
-    const auto sent = send(link, &piece, 1);
+    const auto sent = send(link, {&piece, 1});
     if (sent != static_cast<ssize_t>(size) || link.wants_write) kill(link, cause_of(link));
 }
 

@@ -65,8 +65,10 @@ struct Link {
     bool same_host = false;    // its bytes never leave by the interface
     bool watched = false;      // in the epoll set; a hot link is not, unless it waits for room to write
     bool wants_write = false;
+    bool slow = false;         // what it was given last is for a slow network
     std::uint16_t undone = 0;  // works accepted whose `done` has not been handed out
     bool complained = false;   // about puts to nowhere
+    std::size_t portion = 0;   // for a slow network, once it is known
     PartialWork partial;
     ReadState read;
     std::uint64_t last_received = 0;  // poll number

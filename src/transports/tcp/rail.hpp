@@ -112,7 +112,7 @@ private:
 
     // sending.cpp
     [[nodiscard]] ssize_t encrypt(Link& link, std::span<const iovec> vectors) noexcept;
-    [[nodiscard]] ssize_t send(Link& link, iovec* vectors, std::size_t count) noexcept;
+    [[nodiscard]] ssize_t send(Link& link, std::span<iovec> vectors) noexcept;
     [[nodiscard]] std::size_t write(Link& link, std::span<const Work> works) noexcept;
     [[nodiscard]] std::size_t gather(std::span<const Work> works, std::size_t& vectors, std::size_t& bytes) noexcept;
     void keep_partial(Link& link, const Work& work, std::size_t written) noexcept;

@@ -1,8 +1,10 @@
 // tcp::Rail: from post() to the socket.
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "transports/posting.hpp"
 #include "transports/tcp/rail.hpp"
@@ -16,11 +18,11 @@ std::size_t stream_bytes(const Work& work) noexcept {
 }
 
 /// Bytes taken, 0 when the socket is full, -1 with errno otherwise.
-ssize_t send_vectors(int socket, iovec* vectors, std::size_t count) noexcept {
+ssize_t send_vectors(int socket, iovec* vectors, std::size_t count, int how = 0) noexcept {
     msghdr message{};
     message.msg_iov = vectors;
     message.msg_iovlen = count;
-    constexpr int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+    const int flags = MSG_DONTWAIT | MSG_NOSIGNAL | how;
     while (true) {
         // One piece is the usual case, and send() spares the kernel a list: some 5 % of a small message's time.
         const auto sent = count == 1 ? ::send(socket, vectors->iov_base, vectors->iov_len, flags)
@@ -29,6 +31,31 @@ ssize_t send_vectors(int socket, iovec* vectors, std::size_t count) noexcept {
         if (errno == EINTR) continue;
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == ENOBUFS ? 0 : -1;
     }
+}
+
+/// As send_vectors, and the vectors are used up. The kernel makes one buffer of each portion, and does not put more into it: a
+/// buffer that holds more than a shaper's bucket is taken apart there into packets, each with a timer of its own, which cost
+/// more than all else and take turns with ours (docs/transports.md, TCP).
+ssize_t send_portions(int socket, std::span<iovec> vectors, std::size_t portion) noexcept {
+    ssize_t sent = 0;
+    while (!vectors.empty()) {
+        std::size_t count = 0, bytes = 0;
+        while (count < vectors.size() && bytes + vectors[count].iov_len <= portion) bytes += vectors[count++].iov_len;
+        iovec rest{};
+        if (count < vectors.size() && bytes < portion) {
+            auto& last = vectors[count++];
+            const auto part = portion - std::exchange(bytes, portion);
+            rest = {static_cast<std::byte*>(last.iov_base) + part, last.iov_len - part};
+            last.iov_len = part;
+        }
+        const auto taken = send_vectors(socket, vectors.data(), count, MSG_EOR);
+        if (taken < 0) return sent > 0 ? sent : taken;  // the next call meets it again
+        sent += taken;
+        if (static_cast<std::size_t>(taken) < bytes) return sent;
+        if (rest.iov_len > 0) vectors[--count] = rest;
+        vectors = vectors.subspan(count);
+    }
+    return sent;
 }
 
 }  // namespace
@@ -46,21 +73,25 @@ ssize_t Rail::encrypt(Link& link, std::span<const iovec> vectors) noexcept {
     return taken;
 }
 
-/// Bytes that are the caller's again; -1 for trouble, of which cause_of() knows.
-ssize_t Rail::send(Link& link, iovec* vectors, std::size_t count) noexcept {
-    return link.tls == nullptr ? send_vectors(link.socket.get(), vectors, count) : encrypt(link, {vectors, count});
+/// Bytes that are the caller's again, if not the vectors; -1 for trouble, of which cause_of() knows.
+ssize_t Rail::send(Link& link, std::span<iovec> vectors) noexcept {
+    if (link.tls != nullptr) return encrypt(link, vectors);
+    const int socket = link.socket.get();
+    if (!link.slow) return send_vectors(socket, vectors.data(), vectors.size());
+    if (link.portion == 0) link.portion = portion_of(socket);
+    return send_portions(socket, vectors, link.portion);
 }
 
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
     const LinkId id = link.id;
     std::size_t accepted = 0;
+    link.slow = works.front().slow;
     while (accepted < works.size() && !link.wants_write && link.undone < tx_depth) {
         const auto most = std::min<std::size_t>({works.size() - accepted, burst, std::size_t{tx_depth} - link.undone});
         std::size_t vectors = 0;
         std::size_t bytes = 0;
         const auto some = works.subspan(accepted, gather(works.subspan(accepted, most), vectors, bytes));
-        const auto sent = link.tls == nullptr ? send_vectors(link.socket.get(), vectors_.data(), vectors)
-                                              : encrypt(link, {vectors_.data(), vectors});
+        const auto sent = send(link, {vectors_.data(), vectors});
         if (sent < 0) {
             kill(link, cause_of(link));
             for (; accepted < works.size(); ++accepted) {
@@ -150,7 +181,8 @@ void Rail::write_partial(Link& link) noexcept {
     }
     if (link.tls != nullptr && link.tls->waiting()) return;
     if (partial.left > 0) {
-        const auto sent = send(link, &partial.pieces[partial.at], partial.count - partial.at);
+        const auto pieces = std::span(partial.pieces).first(partial.count).subspan(partial.at);
+        const auto sent = send(link, {vectors_.begin(), std::ranges::copy(pieces, vectors_.begin()).out});
         if (sent < 0) {
             kill(link, cause_of(link));
             return;

@@ -170,6 +170,16 @@ std::string connect_failure(int code, const Endpoint& to) {
     }
 }
 
+std::size_t portion_of(int socket) {
+    // Half of the smallest buckets that shapers usually have (16 KB), and still as much as 1 Gbit/s carries in 58 us.
+    constexpr std::size_t usual = 5 * 1448;
+    int segment = 0;
+    socklen_t length = sizeof segment;
+    if (::getsockopt(socket, IPPROTO_TCP, TCP_MAXSEG, &segment, &length) != 0 || segment <= 0) return usual;
+    const auto packet = static_cast<std::size_t>(segment);
+    return std::max<std::size_t>(usual / packet, 1) * packet;
+}
+
 int pending_error(int socket) {
     int code = 0;
     socklen_t length = sizeof code;
