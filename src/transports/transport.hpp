@@ -93,7 +93,7 @@ enum class Op : std::uint8_t { send, put, get };
 struct Work {
     Op op = Op::send;
     bool notify = false;  // put: the target gets `notified` with `immediate` once the bytes are in place
-    // send, put: the network carries so little that what it is given at a time may be too much for it (docs/transports.md, TCP).
+    // send, put: the network carries so little that what it is given at once may be too much for it (docs/transports.md, tcp).
     // A rail to which that is all the same need not look at it.
     bool slow = false;
     bool quiet = false;  // send of at most info().quiet_max bytes: over when it is accepted, without a `done`

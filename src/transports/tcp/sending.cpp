@@ -35,7 +35,7 @@ ssize_t send_vectors(int socket, iovec* vectors, std::size_t count, int how = 0)
 
 /// As send_vectors, and the vectors are used up. The kernel makes one buffer of each portion, and does not put more into it: a
 /// buffer that holds more than a shaper's bucket is taken apart there into packets, each with a timer of its own, which cost
-/// more than all else and take turns with ours (docs/transports.md, TCP).
+/// more than all else and take turns with ours (docs/transports.md, tcp).
 ssize_t send_portions(int socket, std::span<iovec> vectors, std::size_t portion) noexcept {
     ssize_t sent = 0;
     while (!vectors.empty()) {
