@@ -22,7 +22,7 @@ constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
 constexpr sched::Ticks endless = std::numeric_limits<sched::Ticks>::max();
 // No rail is slower; and what a small frame takes is far from overflow.
 constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
-// Up to 2.5 Gbit/s (3.2 ns a byte) a network is slow: it is given little at a time, which there costs no core anything.
+// Up to 2.5 Gbit/s (3.2 ns a byte) a network is slow: it is given little at a time, which there costs a core some hundredths.
 constexpr sched::Ticks slow_per_byte = sched::to_ticks(base::Nanoseconds{16}) / 5;
 
 }  // namespace

@@ -10,7 +10,7 @@ grep -q '^\[0\] ' "$work/out" || fail "no rank in front of the output"
 
 echo "a process that dies ends the job and is named"
 status=0
-timeout -k 9 $guard "$railmux" run -n 3 sh -c '[ "$RAILMUX_JOB_RANK" != 1 ] || kill -SEGV $$; sleep 60' \
+timeout -k 9 $guard "$railmux" run -n 3 sh -c '[ "$RAILMUX_JOB_RANK" != 1 ] || kill -SEGV $$; sleep 1000' \
     >"$work/out" 2>"$work/err" || status=$?
 [ $status = 139 ] || fail "exit status $status, not 139"
 grep -q 'rank 1 died of signal 11' "$work/err" || fail "the dead rank is not named"

@@ -13,7 +13,7 @@ railmux=$build/src/tools/railmux
 slower=1
 if grep -qs '^RAILMUX_SANITIZE:[A-Z]*=.' "$build/CMakeCache.txt"; then slower=3; fi
 # Before connect.patience and its like, of 10 s, are over. On a machine of its own: 2.5 s, as long as somebody waits gladly.
-soon_ms=$((8000 * slower))
+soon_ms=9000
 soon=$((soon_ms / 1000))
 # shellcheck disable=SC2034  # used by the tests
 guard=180  # seconds after which what hangs is ended

@@ -8,6 +8,7 @@ enter_rig none none
 # steady OPTIONS: a job from A to B, in the background, until $work/end is there; its status and time are in $work/ended
 steady() {
     rm -f "$work/end"
+    : >"$work/err"  # what an earlier job said is not what is waited for
     # shellcheck disable=SC2086 # the options are words
     {
         status=0

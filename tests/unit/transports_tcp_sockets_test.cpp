@@ -56,3 +56,15 @@ TEST_CASE("a congestion control that the kernel does not have is refused by name
     config.set("tcp.congestion", "nosuch");
     CHECK_THROWS_WITH(tcp::SocketOptions::read(config), Catch::Contains("'nosuch'"));
 }
+
+TEST_CASE("a portion for a slow network is a few packets, or one that is large", "[transports][tcp]") {
+    const auto portion = [](int packet) {
+        const base::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        REQUIRE(::setsockopt(socket.get(), IPPROTO_TCP, TCP_MAXSEG, &packet, sizeof packet) == 0);
+        return tcp::portion_of(socket.get());
+    };
+    CHECK(portion(1448) == 5 * 1448);
+    CHECK(portion(1460) == 5 * 1460);
+    CHECK(portion(8948) == 8948);
+    CHECK(portion(536) == 14 * 536);
+}

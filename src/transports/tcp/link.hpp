@@ -69,6 +69,7 @@ struct Link {
     std::uint16_t undone = 0;  // works accepted whose `done` has not been handed out
     bool complained = false;   // about puts to nowhere
     std::size_t portion = 0;   // for a slow network, once it is known
+    std::size_t filled = 0;    // so much of the last one
     PartialWork partial;
     ReadState read;
     std::uint64_t last_received = 0;  // poll number

@@ -33,24 +33,27 @@ ssize_t send_vectors(int socket, iovec* vectors, std::size_t count, int how = 0)
     }
 }
 
-/// As send_vectors, and the vectors are used up. The kernel makes one buffer of each portion, and does not put more into it: a
-/// buffer that holds more than a shaper's bucket is taken apart there into packets, each with a timer of its own, which cost
-/// more than all else and take turns with ours (docs/transports.md, tcp).
-ssize_t send_portions(int socket, std::span<iovec> vectors, std::size_t portion) noexcept {
+/// As send_vectors, and the vectors are used up. The kernel makes one buffer of each portion, and adds nothing to it once it is
+/// `filled`: a buffer that holds more than a shaper's bucket is taken apart there into packets, each with a timer of its own,
+/// which cost more than all else and take turns with ours (docs/transports.md, tcp).
+ssize_t send_portions(int socket, std::span<iovec> vectors, std::size_t portion, std::size_t& filled) noexcept {
     ssize_t sent = 0;
     while (!vectors.empty()) {
+        const auto room = portion - filled;
         std::size_t count = 0, bytes = 0;
-        while (count < vectors.size() && bytes + vectors[count].iov_len <= portion) bytes += vectors[count++].iov_len;
+        while (count < vectors.size() && bytes + vectors[count].iov_len <= room) bytes += vectors[count++].iov_len;
         iovec rest{};
-        if (count < vectors.size() && bytes < portion) {
+        if (count < vectors.size() && bytes < room) {
             auto& last = vectors[count++];
-            const auto part = portion - std::exchange(bytes, portion);
+            const auto part = room - std::exchange(bytes, room);
             rest = {static_cast<std::byte*>(last.iov_base) + part, last.iov_len - part};
             last.iov_len = part;
         }
-        const auto taken = send_vectors(socket, vectors.data(), count, MSG_EOR);
-        if (taken < 0) return sent > 0 ? sent : taken;  // the next call meets it again
+        // The end of what there is now is no end of a portion: what comes next, if this is still waiting, goes with it.
+        const auto taken = send_vectors(socket, vectors.data(), count, bytes == room ? MSG_EOR : 0);
+        if (taken < 0) return taken;  // of what was sent before it nobody knows any more whether it arrives
         sent += taken;
+        filled = (filled + static_cast<std::size_t>(taken)) % portion;
         if (static_cast<std::size_t>(taken) < bytes) return sent;
         if (rest.iov_len > 0) vectors[--count] = rest;
         vectors = vectors.subspan(count);
@@ -79,14 +82,14 @@ ssize_t Rail::send(Link& link, std::span<iovec> vectors) noexcept {
     const int socket = link.socket.get();
     if (!link.slow) return send_vectors(socket, vectors.data(), vectors.size());
     if (link.portion == 0) link.portion = portion_of(socket);
-    return send_portions(socket, vectors, link.portion);
+    return send_portions(socket, vectors, link.portion, link.filled);
 }
 
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
     const LinkId id = link.id;
     std::size_t accepted = 0;
-    link.slow = works.front().slow;
     while (accepted < works.size() && !link.wants_write && link.undone < tx_depth) {
+        link.slow = works[accepted].slow;
         const auto most = std::min<std::size_t>({works.size() - accepted, burst, std::size_t{tx_depth} - link.undone});
         std::size_t vectors = 0;
         std::size_t bytes = 0;

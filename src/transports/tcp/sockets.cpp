@@ -177,7 +177,7 @@ std::size_t portion_of(int socket) {
     socklen_t length = sizeof segment;
     if (::getsockopt(socket, IPPROTO_TCP, TCP_MAXSEG, &segment, &length) != 0 || segment <= 0) return usual;
     const auto packet = static_cast<std::size_t>(segment);
-    return std::max<std::size_t>(usual / packet, 1) * packet;
+    return std::max<std::size_t>((usual + packet / 2) / packet, 1) * packet;
 }
 
 int pending_error(int socket) {

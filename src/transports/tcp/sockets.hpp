@@ -49,9 +49,9 @@ struct Listener {
 
 /// The pending error of a socket, 0 when there is none.
 [[nodiscard]] int pending_error(int socket);
-/// The two ends of a connected socket.
 /// How much a network that is slow is given of a connection at a time, in bytes: a few whole packets.
 [[nodiscard]] std::size_t portion_of(int socket);
+/// The two ends of a connected socket.
 [[nodiscard]] Endpoint local_end(int socket);
 [[nodiscard]] Endpoint remote_end(int socket);
 
