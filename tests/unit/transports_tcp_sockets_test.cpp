@@ -63,8 +63,8 @@ TEST_CASE("a portion for a slow network is a few packets, or one that is large",
         REQUIRE(::setsockopt(socket.get(), IPPROTO_TCP, TCP_MAXSEG, &packet, sizeof packet) == 0);
         return tcp::portion_of(socket.get());
     };
-    CHECK(portion(1448) == 5 * 1448);
-    CHECK(portion(1460) == 5 * 1460);
+    CHECK(portion(1448) == 8 * 1448);
+    CHECK(portion(1460) == 8 * 1460);
     CHECK(portion(8948) == 8948);
-    CHECK(portion(536) == 14 * 536);
+    CHECK(portion(536) == 22 * 536);
 }
