@@ -62,6 +62,7 @@ comes_back() {
     took=$((($(date +%s%N) - begin) / 1000000))
     until_true "all links are up" test "$(grep '^links' "$work/out" | tail -1)" = "links $links"
     echo "  back after $took ms"
+    [ "$took" -lt "$soon_ms" ] || fail "back after $took ms"
 }
 
 links=4

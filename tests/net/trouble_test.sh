@@ -31,6 +31,7 @@ without() {
     until_true "that $1 does not connect is said" grep -F "($3:" "$work/err"
     ends
     carries_on
+    [ "$(reported "$1")" -gt 0 ] 2>/dev/null && fail "$1 carried"
     says "rail tcp:$1 to "
     says "($3:"
 }
