@@ -39,6 +39,7 @@ class Steady:
     most = 10
     patience = 10  # seconds
     seen = []  # distances around the runs of the measurement under way
+    within = False  # whether what it measured shows by itself that they were moved in between
     moved = 0  # measurements that were repeated
     never = 0  # ... and counted all the same
 
@@ -47,10 +48,11 @@ class Steady:
         """`near`: the distances around what the result is to be compared with; they are waited for."""
         for _ in range(cls.most):
             cls.seen[:] = near
+            cls.within = False
             if near:
                 cls.wait(near)
             result = what()
-            if not cls.seen or max(cls.seen) < 2 * min(cls.seen):
+            if not cls.within and (not cls.seen or max(cls.seen) < 2 * min(cls.seen)):
                 return result
             cls.moved += 1
         cls.never += 1

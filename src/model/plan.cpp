@@ -1,6 +1,7 @@
 #include "model/plan.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace railmux::model {
 
@@ -50,27 +51,54 @@ std::vector<std::uint64_t> linear_grid(std::uint64_t max_bytes, std::uint32_t co
     return sizes;
 }
 
-std::vector<std::uint64_t> denser(std::span<const std::uint64_t> sizes, std::span<const std::uint64_t> range_ends) {
-    std::vector<std::uint64_t> added;
-    const auto add_between = [&](std::size_t left, int parts) {
-        if (left + 1 >= sizes.size()) return;
-        const auto from = sizes[left], gap = sizes[left + 1] - from;
-        for (int i = 1; i < parts; ++i) {
-            const auto size = from + gap * static_cast<std::uint64_t>(i) / static_cast<std::uint64_t>(parts);
-            if (size > from) added.push_back(size);
-        }
-    };
+namespace {
+
+/// Divides the gap behind sizes[left] into so many parts.
+void add_between(std::vector<std::uint64_t>& added, std::span<const std::uint64_t> sizes, std::size_t left, int parts) {
+    if (left + 1 >= sizes.size()) return;
+    const auto from = sizes[left], gap = sizes[left + 1] - from;
+    for (int i = 1; i < parts; ++i) {
+        const auto size = from + gap * static_cast<std::uint64_t>(i) / static_cast<std::uint64_t>(parts);
+        if (size > from) added.push_back(size);
+    }
+}
+
+/// Where the sizes on both sides of each change stand: the place of the first of the two.
+std::vector<std::size_t> places_of(std::span<const std::uint64_t> sizes, std::span<const std::uint64_t> range_ends) {
+    std::vector<std::size_t> places;
     for (const auto end : range_ends) {
         const auto next = std::ranges::upper_bound(sizes, end);
         if (next == sizes.begin() || next == sizes.end()) continue;  // the open end of the last range
-        const auto place = static_cast<std::size_t>(next - sizes.begin()) - 1;
-        if (place > 0) add_between(place - 1, 2);
-        add_between(place, 4);
-        add_between(place + 1, 2);
+        places.push_back(static_cast<std::size_t>(next - sizes.begin()) - 1);
     }
-    std::ranges::sort(added);
-    added.erase(std::unique(added.begin(), added.end()), added.end());
-    return added;
+    return places;
+}
+
+std::vector<std::uint64_t> each_once(std::vector<std::uint64_t> sizes) {
+    std::ranges::sort(sizes);
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+    return sizes;
+}
+
+}  // namespace
+
+std::vector<std::uint64_t> denser(std::span<const std::uint64_t> sizes, std::span<const std::uint64_t> range_ends) {
+    std::vector<std::uint64_t> added;
+    for (const auto place : places_of(sizes, range_ends)) {
+        if (place > 0) add_between(added, sizes, place - 1, 2);
+        add_between(added, sizes, place, 4);
+        add_between(added, sizes, place + 1, 2);
+    }
+    return each_once(std::move(added));
+}
+
+std::vector<std::uint64_t> where_wide(std::span<const std::uint64_t> sizes, std::span<const std::uint64_t> range_ends) {
+    std::vector<std::uint64_t> added;
+    for (const auto place : places_of(sizes, range_ends)) {
+        const auto gap = sizes[place + 1] - sizes[place];
+        if (gap > sizes[place] / 8) add_between(added, sizes, place, 4);
+    }
+    return each_once(std::move(added));
 }
 
 std::vector<std::uint64_t> large_grid(std::uint64_t from, std::uint64_t to) {

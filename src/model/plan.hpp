@@ -47,6 +47,10 @@ struct QuickLimits {
 /// Sizes to add where ranges end: three between the two sizes of each change, and one beside each of them.
 [[nodiscard]] std::vector<std::uint64_t> denser(std::span<const std::uint64_t> sizes,
                                                 std::span<const std::uint64_t> range_ends);
+/// Of those, the three between: where the two sizes of a change are more than an eighth apart. What is between them may belong
+/// to the one protocol or the other.
+[[nodiscard]] std::vector<std::uint64_t> where_wide(std::span<const std::uint64_t> sizes,
+                                                    std::span<const std::uint64_t> range_ends);
 /// Sizes of large messages, beyond those up to `from`: four for each doubling up to `to`. Empty if `to` is no larger.
 [[nodiscard]] std::vector<std::uint64_t> large_grid(std::uint64_t from, std::uint64_t to);
 /// All sizes, `rounds` times over: what disturbs the machine for a moment meets all sizes a little, none much. Sizes in

@@ -25,7 +25,8 @@ constexpr std::uint32_t retries_allowed(ProbeKind kind) noexcept {
 constexpr std::uint32_t max_lost = 3;       // then something is wrong with the sizes that were lost, and those beyond
 constexpr std::uint32_t max_lost_full = 9;  // each takes a second
 constexpr int patience = 20;                // quick: its time limit so many times over, if processes hardly get to run
-constexpr std::uint32_t max_stages = 3;     // full: the grid, and twice denser
+constexpr std::uint32_t denser_stages = 3;  // full: the grid, and twice denser,
+constexpr std::uint32_t max_stages = 5;     // and where a change was found elsewhere only then
 // Of the messages of a train on a rail that lets nothing pass at once: answers are not waited for for long.
 constexpr double longest_train_ns = base::second / 4;
 constexpr std::uint32_t shortest_train = 2;
@@ -283,7 +284,7 @@ bool Prober::plan_denser() {
     for (const auto& range : assess(samples_, options_.changes).model.ranges) {
         if (range.up_to_bytes < sizes_.back()) ends.push_back(range.up_to_bytes);  // there is nothing beyond that one
     }
-    const auto added = denser(sizes_, ends);
+    const auto added = stages_ < denser_stages ? denser(sizes_, ends) : where_wide(sizes_, ends);
     if (added.empty()) return false;
     steps_ = full_rounds(added, options_.max_bytes, options_.rounds, options_.n, large_every_);
     at_ = 0;

@@ -116,6 +116,25 @@ TEST_CASE("the armed descriptor wakes for room to send", "[contract]") {
     });
 }
 
+TEST_CASE("who has polled for many frames in a row is woken by a byte as ever", "[contract]") {
+    on_each_fixture(plain_fixtures(), [](World& world) {
+        if (!world.a().traits().events) return;
+        End near, far;
+        std::tie(near, far) = world.link();
+        std::size_t sent = 0;
+        for (int again = 0; again < 3; ++again) {
+            for (int i = 0; i < 100; ++i) {
+                world.send(near, pattern(5000, ++sent));
+                world.until("a frame", [&] { return world.log(far).frames.size() == sent; });
+            }
+            world.settle();
+            fall_asleep(world, world.b());
+            world.send(near, pattern(1, ++sent));
+            sleep_until(world, world.b(), "a byte", [&] { return world.log(far).frames.size() == sent; });
+        }
+    });
+}
+
 TEST_CASE("what is posted after arm() goes on its way, and what comes then wakes all the same", "[contract]") {
     on_each_fixture(plain_fixtures(), [](World& world) {
         const auto& traits = world.a().traits();

@@ -57,6 +57,29 @@ TEST_CASE("a congestion control that the kernel does not have is refused by name
     CHECK_THROWS_WITH(tcp::SocketOptions::read(config), Catch::Contains("'nosuch'"));
 }
 
+TEST_CASE("what is acknowledged early can be read, but is not told of before that ends", "[transports][tcp]") {
+    const auto options = tcp::SocketOptions::read(Config{});
+    const auto listener = tcp::listen_on(loopback(), options);
+    auto there = tcp::start_connect(loopback(), listener.endpoint, options);
+    REQUIRE(there.ok());
+    tcp::Endpoint from;
+    pollfd knock{listener.socket.get(), POLLIN, 0};
+    REQUIRE(::poll(&knock, 1, 10'000) == 1);
+    const auto here = tcp::accept_next(listener.socket.get(), options, from);
+    REQUIRE(here.valid());
+    const auto send_byte = [&] { return ::send(there.value().get(), "x", 1, MSG_NOSIGNAL); };
+    pollfd entry{here.get(), POLLIN, 0};
+    std::array<char, 8> place{};
+
+    tcp::acknowledge_early(here.get(), true);
+    REQUIRE(send_byte() == 1);  // over the loopback: it is there when that returns
+    CHECK(::poll(&entry, 1, 0) == 0);
+    CHECK(::recv(here.get(), place.data(), place.size(), MSG_DONTWAIT) == 1);
+    REQUIRE(send_byte() == 1);
+    tcp::acknowledge_early(here.get(), false);
+    CHECK(::poll(&entry, 1, 10'000) == 1);
+}
+
 TEST_CASE("a portion for a slow network is a few packets, or one that is large", "[transports][tcp]") {
     const auto portion = [](int packet) {
         const base::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

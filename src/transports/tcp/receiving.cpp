@@ -118,6 +118,10 @@ void Rail::receive(Link& link, Batch& batch) noexcept {
     }
     if (link.watched) heat(link);
     link.last_received = polls_;
+    // A watched one may be slept on.
+    if (!link.watched && link.hot_reads < reads_to_early_acks && ++link.hot_reads == reads_to_early_acks) {
+        acknowledge_early(link.socket.get(), true);
+    }
     auto rest = static_cast<std::size_t>(got);
     if (direct > 0) {
         const auto placed = std::min(rest, direct);

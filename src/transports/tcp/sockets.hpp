@@ -51,6 +51,10 @@ struct Listener {
 [[nodiscard]] int pending_error(int socket);
 /// How much a network that is slow is given of a connection at a time, in bytes: a few whole packets.
 [[nodiscard]] std::size_t portion_of(int socket);
+/// Whether the kernel acknowledges a message of several packets as it comes, or as it is read: by its own choice that depends
+/// on what the connection has carried so far, and reading takes longer by half if an acknowledgement leaves with it. Who wants
+/// it early is not told by poll or epoll of messages that have come.
+void acknowledge_early(int socket, bool early) noexcept;
 /// The two ends of a connected socket.
 [[nodiscard]] Endpoint local_end(int socket);
 [[nodiscard]] Endpoint remote_end(int socket);
