@@ -16,8 +16,9 @@ constexpr double left_over = 0.03;
 /// ... unless some size alone is further off than that.
 constexpr double far_off = 0.1;
 
-/// What one size says against a line counts from so many of its errors on.
-constexpr double sure_by = 3;
+/// What one size says against a line counts from so many of its errors on. Delays that were interrupted a little make
+/// overheads scatter wider than their errors tell.
+constexpr double sure_by = 3, sure_by_overhead = 4;
 
 double confidence(double value, double error, double shaky) noexcept {
     const double relative = error / std::max(std::abs(value), 1e-9);
@@ -118,15 +119,16 @@ private:
     /// as far as it is uncertain; they keep their slopes.
     void keep_smallest() {
         const auto& one = sizes_.front();
-        const auto passes = [&](Nanos& at_none, PerByte slope, double bytes, const Point& measured, std::size_t kept) {
+        const auto passes = [&](Nanos& at_none, PerByte slope, double bytes, const Point& measured, std::size_t kept,
+                                double sure) {
             const double line = at_none.count() + slope.ns * bytes;
-            if (kept == 0 || std::abs(measured.value - line) <= sure_by * measured.sigma) return;
+            if (kept == 0 || std::abs(measured.value - line) <= sure * measured.sigma) return;
             at_none = Nanos(std::max(0.0, at_none.count() + measured.value - line));
         };
         const auto bytes = static_cast<double>(one.bytes);
-        passes(range_.g, range_.G, bytes - 1, one.gap_point(), one.gap.kept);
-        passes(range_.o_s.fixed, range_.o_s.per_byte, bytes, one.send_point(), one.send.kept);
-        passes(range_.o_r.fixed, range_.o_r.per_byte, bytes, one.receive_point(), one.receive.kept);
+        passes(range_.g, range_.G, bytes - 1, one.gap_point(), one.gap.kept, sure_by);
+        passes(range_.o_s.fixed, range_.o_s.per_byte, bytes, one.send_point(), one.send.kept, sure_by_overhead);
+        passes(range_.o_r.fixed, range_.o_r.per_byte, bytes, one.receive_point(), one.receive.kept, sure_by_overhead);
     }
 
     /// A share of the time that the largest size takes.

@@ -30,6 +30,8 @@ constexpr std::uint32_t max_stages = 5;     // and where a change was found else
 // Of the messages of a train on a rail that lets nothing pass at once: answers are not waited for for long.
 constexpr double longest_train_ns = base::second / 4;
 constexpr std::uint32_t shortest_train = 2;
+// What a network carries with a message, about: headers, ours and its own, and what acknowledges it.
+constexpr std::uint64_t around_message = 190;
 constexpr double fast = 1;  // ns a byte: a round of large messages, 60 MB, takes 60 ms
 
 std::uint64_t wire_bytes(const Train& train) noexcept {
@@ -180,11 +182,11 @@ void Prober::warmed_up(base::Nanoseconds now) {
 /// byte, which do not count, come so long before it.
 void Prober::rest(const Train& train, base::Nanoseconds now) {
     if (options_.kind != ProbeKind::full || finished()) return;
-    const auto saved_in = [&, byte = ns_per_byte()](std::uint64_t bytes) {
-        const double ns = byte * static_cast<double>(bytes);
+    const auto saved_in = [&, byte = ns_per_byte()](std::uint64_t messages, std::uint64_t bytes) {
+        const double ns = byte * static_cast<double>(messages * (bytes + around_message));
         return static_cast<base::Nanoseconds>(std::min(ns, static_cast<double>(longest_rest)));
     };
-    const auto all = saved_in(train.n * train.bytes), own = saved_in(steps_[at_].bytes);
+    const auto all = saved_in(train.n, train.bytes), own = saved_in(1, steps_[at_].bytes);
     rested_ = now + all;
     if (all - own < cold_after) return;
     rested_ -= own;
