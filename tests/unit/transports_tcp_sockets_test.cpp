@@ -6,8 +6,10 @@
 
 #include <array>
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "transports/tcp/sockets.hpp"
 
@@ -33,21 +35,26 @@ tcp::Endpoint loopback() {
     return endpoint;
 }
 
-}  // namespace
-
-TEST_CASE("both ends of a tcp link have the congestion control that the parameters name", "[transports][tcp]") {
-    Config config;
-    config.set("tcp.congestion", "reno");  // no kernel is without it
-    const auto options = tcp::SocketOptions::read(config);
+/// A connection over the loopback: who began it, and who accepted.
+std::pair<base::FileDescriptor, base::FileDescriptor> connected(const tcp::SocketOptions& options) {
     const auto listener = tcp::listen_on(loopback(), options);
     auto there = tcp::start_connect(loopback(), listener.endpoint, options);
     REQUIRE(there.ok());
     tcp::Endpoint from;
     pollfd knock{listener.socket.get(), POLLIN, 0};
     REQUIRE(::poll(&knock, 1, 10'000) == 1);
-    const auto here = tcp::accept_next(listener.socket.get(), options, from);
+    auto here = tcp::accept_next(listener.socket.get(), options, from);
     REQUIRE(here.valid());
-    CHECK(congestion_of(there.value().get()) == "reno");
+    return {std::move(there.value()), std::move(here)};
+}
+
+}  // namespace
+
+TEST_CASE("both ends of a tcp link have the congestion control that the parameters name", "[transports][tcp]") {
+    Config config;
+    config.set("tcp.congestion", "reno");  // no kernel is without it
+    const auto [there, here] = connected(tcp::SocketOptions::read(config));
+    CHECK(congestion_of(there.get()) == "reno");
     CHECK(congestion_of(here.get()) == "reno");
 }
 
@@ -58,21 +65,17 @@ TEST_CASE("a congestion control that the kernel does not have is refused by name
 }
 
 TEST_CASE("what is acknowledged early can be read, but is not told of before that ends", "[transports][tcp]") {
-    const auto options = tcp::SocketOptions::read(Config{});
-    const auto listener = tcp::listen_on(loopback(), options);
-    auto there = tcp::start_connect(loopback(), listener.endpoint, options);
-    REQUIRE(there.ok());
-    tcp::Endpoint from;
-    pollfd knock{listener.socket.get(), POLLIN, 0};
-    REQUIRE(::poll(&knock, 1, 10'000) == 1);
-    const auto here = tcp::accept_next(listener.socket.get(), options, from);
-    REQUIRE(here.valid());
-    const auto send_byte = [&] { return ::send(there.value().get(), "x", 1, MSG_NOSIGNAL); };
+    const auto [there, here] = connected(tcp::SocketOptions::read(Config{}));
+    const auto send_byte = [sender = there.get()] { return ::send(sender, "x", 1, MSG_NOSIGNAL); };
     pollfd entry{here.get(), POLLIN, 0};
     std::array<char, 8> place{};
 
     tcp::acknowledge_early(here.get(), true);
-    REQUIRE(send_byte() == 1);  // over the loopback: it is there when that returns
+    REQUIRE(send_byte() == 1);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (::recv(here.get(), place.data(), place.size(), MSG_DONTWAIT | MSG_PEEK) != 1) {
+        REQUIRE(std::chrono::steady_clock::now() < limit);
+    }
     CHECK(::poll(&entry, 1, 0) == 0);
     CHECK(::recv(here.get(), place.data(), place.size(), MSG_DONTWAIT) == 1);
     REQUIRE(send_byte() == 1);

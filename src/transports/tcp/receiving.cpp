@@ -14,8 +14,8 @@ namespace {
 // All sockets that are not hot are looked at once in this many polls: a look costs about as much as a read, and whatever
 // comes first on such a socket waits some ten microseconds at most.
 constexpr std::uint64_t epoll_period = 64;
-// A link that has not received for this many polls, about 5 ms, is no longer hot: finding the next message by epoll takes a
-// microsecond or two more.
+// A link that has not received for this many polls, about 5 ms, is no longer hot: finding the next message by epoll takes some
+// microseconds more.
 constexpr std::uint64_t hot_polls = 16384;
 // Nothing that TLS has decrypted stays behind in it, where no epoll would tell of it: see Rail::room_to_read.
 static_assert(max_frame + StreamHeader::max_size >= Tls::most_read);
