@@ -26,7 +26,7 @@ public:
     /// its peer is known to have got everything before it.
     template <typename Answered>
     [[nodiscard]] RAILMUX_IN_LINE bool add(std::size_t bytes, base::Nanoseconds now, Answered answered) noexcept {
-        if (waiting_ > 0 && now - added_ > soon) habit_.late(waiting_ > not_put_off);
+        if (waiting_ > 0 && now - added_ > soon) habit_.late(now - added_);
         added_ = now;
         const auto since = now - last_left_;
         if (waiting_ == 0 && since >= gap) {
@@ -54,9 +54,9 @@ public:
     /// Whoever has sent several looks for results at `now`, before they have left.
     void looked(base::Nanoseconds now) noexcept {
         if (now - added_ > soon) {
-            habit_.late(waiting_ > not_put_off);
+            habit_.late(now - added_);
         } else if (waiting_ >= many) {
-            habit_.prompt();
+            habit_.prompt(waiting_);
         }
     }
     /// Whether that comes right behind the last message, as far as is known: then even rails that gain nothing by it may be

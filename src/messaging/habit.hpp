@@ -1,9 +1,10 @@
-// Habit: whether somebody who sends several messages is known to look for results right behind them. Only then may they wait
-// for that look: who computes in between is not to find that nothing was sent meanwhile.
+// Habit: whether somebody who sends several messages looks for results right behind them, often enough that they may wait for
+// that look. Only then may they: who computes in between is not to find that nothing was sent meanwhile.
 //
-// Some bursts in a row that were looked for at once show a habit; one that was not ends it. If messages waited for that one,
-// the next row has to be twice as long, so that who computes behind every fifth burst, or every fiftieth, is soon no longer
-// thought to have one; and half as long again after a row of eight times that.
+// It is a balance of time. A burst that was looked for at once is worth what its messages save by leaving together; one that
+// was not costs as long as they waited, or would have waited. A look that an interrupt or another process puts off by some
+// microseconds now and then is so worth taking into account, and no more; who computes behind every tenth burst soon has no
+// habit, and once behind a thousand of them costs him no more than they have saved.
 //
 // Threads: one engine at a time. Pure.
 // Lifetime: a value.
@@ -12,29 +13,29 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/clock.hpp"
+
 namespace railmux::messaging {
 
 class Habit {
 public:
-    /// A burst was looked for at once.
-    void prompt() noexcept {
-        if (++row_ < proof * needed_) return;
-        needed_ = std::max(needed_ / 2, least);
-        row_ = needed_;
-    }
-    /// One was not, and messages had waited for that, or none had.
-    void late(bool waited) noexcept {
-        if (waited && shown()) needed_ = std::min(2 * needed_, most);
-        row_ = 0;
-    }
-    [[nodiscard]] bool shown() const noexcept { return row_ >= needed_; }
+    /// A burst of so many messages was looked for at once.
+    void prompt(std::uint32_t messages) noexcept { balance_ = std::min(balance_ + messages * saved_each, most); }
+    /// One was looked for so much later.
+    void late(base::Nanoseconds by) noexcept { balance_ = std::max(balance_ - by, least); }
+    [[nodiscard]] bool shown() const noexcept { return balance_ >= 0; }
 
 private:
-    static constexpr std::uint32_t least = 4, most = 1024;
-    static constexpr std::uint32_t proof = 9;
+    // A message that shares a frame saves its sender some 200 ns over sockets (docs/scheduling.md). Who waits for it loses as
+    // much as it waits; as that is the worse surprise, it counts double.
+    static constexpr base::Nanoseconds saved_each = 100;
+    // So that it takes some bursts to show one.
+    static constexpr base::Nanoseconds at_first = -50 * saved_each;
+    // Whoever has changed his ways is believed after some bursts.
+    static constexpr base::Nanoseconds most = 200 * base::microsecond;
+    static constexpr base::Nanoseconds least = -10 * base::millisecond;
 
-    std::uint32_t needed_ = least;
-    std::uint32_t row_ = 0;
+    base::Nanoseconds balance_ = at_first;
 };
 
 }  // namespace railmux::messaging
