@@ -94,8 +94,8 @@ public:
         /// `frame` is acknowledged.
         RAILMUX_IN_LINE void operator()(Frame& frame) {
             const auto bytes = frame.wire_bytes();
-            const bool quiet = frame.charged && frame.predicted == 0 && frame.token == 0 && bytes <= small_bytes &&
-                               frame.seq + 1 != header_.ack;
+            const bool quiet = frame.charged && frame.predicted == 0 && frame.token == 0 &&
+                               bytes <= sched::light_bytes && frame.seq + 1 != header_.ack;
             if (!quiet || frame.link != link_ || bytes_ + bytes >= left_) [[unlikely]] {
                 end_row();
                 ledger_.acknowledged(frame, by_, header_, now_);

@@ -226,7 +226,7 @@ public:
     void close();
 
 private:
-    static constexpr std::uint64_t small_bytes = Ledger::small_bytes;
+    static constexpr std::uint64_t light_bytes = sched::light_bytes;
 
     // ConnectorHost
     void link_proven(Link& link, base::Nanoseconds now) override;

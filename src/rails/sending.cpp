@@ -20,7 +20,7 @@ constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
 // Where it is not loads that decide, but one of the two ends, or which rails are spare: that is judged less often.
 constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
 constexpr sched::Ticks endless = std::numeric_limits<sched::Ticks>::max();
-// No rail is slower; and what a small frame takes is far from overflow.
+// No rail is slower; and what a light frame takes is far from overflow.
 constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
 // Up to 2.5 Gbit/s (3.2 ns a byte) a network is slow: it is given little at a time, which there costs a core some hundredths.
 constexpr sched::Ticks slow_per_byte = sched::to_ticks(base::Nanoseconds{16}) / 5;
@@ -59,10 +59,10 @@ void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame*
     route(peer, talk, frame, now);
 }
 
-/// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of small ones, and they hold little.
+/// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of light ones, and they hold little.
 void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now) {
     talk.session.enter(frame, stamp_of(talk, now));
-    if (frame.token == 0 && frame.wire_bytes() <= small_bytes) return;
+    if (frame.token == 0 && frame.wire_bytes() <= light_bytes) return;
     talk.heavy = frame.seq + 1;
     talk.acks_wanted = true;
 }
@@ -71,7 +71,7 @@ void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now
 void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (frame->token != 0 || !post_at_once(link, talk, *frame, now)) line_up(link, frame, now);
     put_off(link, talk, *frame, now);
-    if (frame->wire_bytes() > small_bytes) due_ = 0;
+    if (frame->wire_bytes() > light_bytes) due_ = 0;
 }
 
 /// Does what was put off: first what was sent is charged, then what was acknowledged is taken off. True if there was something.
@@ -85,21 +85,21 @@ bool RailManager::catch_up() {
     return true;
 }
 
-/// Whether small frames that follow one for which that was the choice need none of their own. Traces show each decision.
+/// Whether light frames that follow one for which that was the choice need none of their own. Traces show each decision.
 void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept {
     if (now < talk.lead.until || tracer_ != nullptr) return;
     const auto& cost = talk.candidates[choice].cost;
     talk.lead = {.link = &links_.at(talk.links[choice]),
-                 .most = small_bytes,
+                 .most = light_bytes,
                  .until = now + (talk.candidates[choice].behind ? long_lead_time : lead_time),
-                 .slack = policy_.lead(talk.candidates, choice, small_bytes, now),
+                 .slack = policy_.lead(talk.candidates, choice, light_bytes, now),
                  .gap = talk.candidates[choice].stream ? 0 : cost.gap,
                  .per_byte = std::min(cost.per_byte, longest_per_byte)};
 }
 
 /// Of the only one there is to choose.
 Conversation::Lead RailManager::lead_of_only(Link& link, base::Nanoseconds until) noexcept {
-    const auto most = std::max<std::uint64_t>(small_bytes, link.at_once_max);
+    const auto most = std::max<std::uint64_t>(light_bytes, link.at_once_max);
     return {.link = &link, .most = static_cast<std::uint32_t>(most), .until = until, .slack = endless};
 }
 
@@ -130,7 +130,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         }
         if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) == nullptr) return;
     }
-    if (frame->piece_count == 0 && frame->wire_bytes() <= small_bytes) {
+    if (frame->piece_count == 0 && frame->wire_bytes() <= light_bytes) {
         if (talk.candidates[choice].behind) {
             const sched::Contest::Score score{talk.session.heard(), talk.session.ack(), talk.heavy};
             talk.contest.went(choice, talk.candidates, score, talk.follows, now);

@@ -29,6 +29,9 @@ struct Cost {
 
 // Messages up to this size, headers included, are small: on the slowest rails, too, their bytes take less than the rest.
 inline constexpr std::uint64_t small_bytes = 256;
+// Up to this size, headers included, they are light: many small ones share such a frame. Where they go is not worth a choice
+// for each, nor is it asked for each whether it has arrived.
+inline constexpr std::uint64_t light_bytes = 1024;
 
 /// A link that could carry the message, as the policy sees it.
 struct Candidate {

@@ -82,11 +82,11 @@ Ticks Vft::post_of_its_own(const Candidate& first, const Cost& fastest, std::uin
 
 /// What a message of `bytes` waits for on the way: what waits for the destination anyway it may as well join.
 inline Ticks Vft::wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks now) const noexcept {
-    return candidate.behind && bytes <= small_bytes ? 0 : wait(candidate, now);
+    return candidate.behind && bytes <= light_bytes ? 0 : wait(candidate, now);
 }
 
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
-    const bool joined = bytes <= small_bytes && candidates.front().behind;  // as all of them are
+    const bool joined = bytes <= light_bytes && candidates.front().behind;  // as all of them are
     if (joined) {
         if (const auto place = favoured(candidates); place < candidates.size()) return place;
     }
@@ -121,27 +121,44 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     // and to arrive behind it, over another rail that is slower than thought, holds up all that follows. While both rails
     // have enough to do a wide margin costs nothing.
     const auto gain = fastest_delivery - first_delivery;
-    const bool joins = candidates[fastest].stream && bytes <= small_bytes;
+    const bool joins = candidates[fastest].stream && bytes <= light_bytes;
     if (gain <= (joins ? fastest_delivery / 3 : margin(fastest_delivery))) return fastest;
     return gain > post_of_its_own(candidates[first], candidates[fastest].cost, bytes) ? first : fastest;
 }
 
-/// Until its queue is as long as the others take for a message of nothing, were they idle: so long it is the fastest, and the
-/// first. Between ends of which one does not keep up it is so however long the queue is.
+/// How long `chosen` may take for `bytes` until choose() prefers `other`, were that idle. `fastest`: all messages take longer
+/// over that one, were both idle.
+Ticks Vft::patience(const Candidate& chosen, const Candidate& other, std::uint64_t bytes, bool fastest) const noexcept {
+    const auto idle = idle_delivery(other.cost, bytes);
+    if (!fastest) return idle - preferred_by(other, idle);
+    return idle + (chosen.stream ? idle / 2 : margin(idle));
+}
+
+/// Until its queue is so long that another might be preferred: so long it is the fastest, and the first. Both sides of that
+/// grow with the size by as much for each byte: what holds for nothing and for the largest holds for all. Between ends of which
+/// one does not keep up it is so however long the queue is.
 Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::uint64_t bytes,
                 base::Nanoseconds now) const noexcept {
     const auto& chosen = candidates[place];
     if (chosen.spare) return 0;
-    if (chosen.behind && bytes <= small_bytes) return std::numeric_limits<Ticks>::max();
-    auto others = std::numeric_limits<Ticks>::max();
+    auto left = std::numeric_limits<Ticks>::max();
+    if (chosen.behind && bytes <= light_bytes) return left;
+    const auto preferred = [&](const Candidate& candidate, std::uint64_t size) {
+        const auto idle = idle_delivery(candidate.cost, size);
+        return idle - preferred_by(candidate, idle);
+    };
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        if (i == place || candidates[i].spare) continue;
-        const auto idle = idle_delivery(candidates[i].cost, 0);
-        others = std::min(others, idle - preferred_by(candidates[i], idle));
+        const auto& other = candidates[i];
+        if (i == place || other.spare) continue;
+        const bool fastest =
+            preferred(chosen, 0) < preferred(other, 0) && preferred(chosen, bytes) < preferred(other, bytes);
+        for (const auto size : {std::uint64_t{0}, bytes}) {
+            // A model may have a latency below nought.
+            const auto own = std::max<Ticks>(idle_delivery(chosen.cost, size), 0);
+            left = std::min(left, patience(chosen, other, size, fastest) - own);
+        }
     }
-    // A model may have a latency below nought; what others take may be without end, where all of them are spare.
-    const auto own = std::max<Ticks>(wait_of(chosen, bytes, to_ticks(now)) + idle_delivery(chosen.cost, bytes), 0);
-    return std::max<Ticks>(others - own - 1, 0);
+    return std::max<Ticks>(left - wait_of(chosen, bytes, to_ticks(now)) - 1, 0);
 }
 
 void Vft::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t messages,

@@ -70,6 +70,8 @@ private:
     [[nodiscard]] Ticks wait(const Candidate& candidate, Ticks now) const noexcept;
     [[nodiscard]] Ticks wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks now) const noexcept;
     [[nodiscard]] Ticks preferred_by(const Candidate& candidate, Ticks idle) const noexcept;
+    [[nodiscard]] Ticks patience(const Candidate& chosen, const Candidate& other, std::uint64_t bytes,
+                                 bool fastest) const noexcept;
 
     VftOptions options_;
     std::vector<Clock> clocks_;  // by local rail

@@ -108,7 +108,7 @@ TEST_CASE("small messages leave a stream that they can join for a clear gain onl
     rails[0].stream = rails[1].stream = rails[1].joins = true;
     send(vft, rails[0], 375);  // 4 us of 14.5
     CHECK(vft.choose(rails, 64, 0) == 0);
-    CHECK(vft.choose(rails, 1024, 0) == 1);
+    CHECK(vft.choose(rails, 2048, 0) == 1);
     send(vft, rails[0], 375);  // 8 us of 18.5
     CHECK(vft.choose(rails, 64, 0) == 1);
 }
@@ -136,7 +136,7 @@ TEST_CASE("what waits for a destination that does not keep up waits on no rail",
     CHECK(vft.choose(rails, 64, 0) == 0);
     send(vft, rails[0], 100'000);
     CHECK(vft.choose(rails, 64, 0) == 0);
-    CHECK(vft.choose(rails, 1024, 0) == 1);  // large ones wait as ever
+    CHECK(vft.choose(rails, 2048, 0) == 1);  // large ones wait as ever
 }
 
 TEST_CASE("small frames take a favoured rail, whatever is predicted", "[sched][vft]") {
@@ -145,7 +145,7 @@ TEST_CASE("small frames take a favoured rail, whatever is predicted", "[sched][v
     for (auto& candidate : rails) candidate.behind = true;
     rails[1].favoured = true;
     CHECK(vft.choose(rails, 64, 0) == 1);
-    CHECK(vft.choose(rails, 1024, 0) == 0);
+    CHECK(vft.choose(rails, 2048, 0) == 0);
     rails[1].spare = true;
     CHECK(vft.choose(rails, 64, 0) == 0);
 }
@@ -215,14 +215,14 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
             rails[i].stream = below(2) == 0;
             for (auto more = below(4); more > 0; --more) send(vft, rails[i], below(3000));
         }
-        constexpr std::uint64_t most = 256;
+        const std::uint64_t most = below(2) == 0 ? sched::small_bytes : sched::light_bytes;
         base::Nanoseconds now = 0;
-        const auto place = vft.choose(rails, below(most + 1), now);
+        const auto place = vft.choose(rails, below(static_cast<std::uint32_t>(most) + 1), now);
         auto left = vft.lead(rails, place, most, now);
         if (behind && !rails[place].spare) CHECK(left > to_ticks(base::second));
         auto& leader = rails[place];
         for (int count = 0; count < 100 && left > 0; ++count, now += below(100)) {
-            const auto bytes = below(most + 1);
+            const auto bytes = below(static_cast<std::uint32_t>(most) + 1);
             REQUIRE(vft.choose(rails, bytes, now) == place);
             leader.joins = true;
             send(vft, leader, bytes, now);
