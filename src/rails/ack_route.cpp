@@ -7,6 +7,8 @@ namespace railmux::rails {
 namespace {
 // Tells wide rails from narrow ones: at 1 Gbit/s they take 131 us.
 constexpr std::uint64_t wide_bytes = 16 * 1024;
+// So well is a latency known under traffic.
+constexpr sched::Ticks known_to = sched::to_ticks(10 * base::microsecond);
 }  // namespace
 
 Link& AckRoute::next(Conversation& talk, base::Nanoseconds now) noexcept {
@@ -15,17 +17,22 @@ Link& AckRoute::next(Conversation& talk, base::Nanoseconds now) noexcept {
     std::uint64_t brought = 0;
     for (const auto slot : talk.links) brought += links_.at(slot).traffic->received_bytes;
     talk.inflow.noted(brought);
-    const auto place = best(talk.candidates, talk.inflow.data());
+    const auto usual = std::ranges::find(talk.links, talk.last_link) - talk.links.begin();
+    const auto place = best(talk.candidates, talk.inflow.data(), static_cast<std::size_t>(usual));
     const auto& candidate = talk.candidates[place];
     const auto waits = policy_.delivery(candidate, FrameHeader::size, now) - candidate.cost.latency;
     return waits > sched::to_ticks(patience_) ? least_busy(talk) : links_.at(talk.links[place]);
 }
 
-std::size_t AckRoute::best(std::span<const sched::Candidate> candidates, bool data) noexcept {
+std::size_t AckRoute::best(std::span<const sched::Candidate> candidates, bool data, std::size_t usual) noexcept {
     const auto bytes = data ? wide_bytes : 0;
-    const auto idle = [&](const sched::Cost& cost) { return cost.latency + sched::times(bytes, cost.per_byte); };
+    const auto idle = [&](const sched::Candidate& candidate) {
+        const bool comes_there = usual < candidates.size() && &candidate == &candidates[usual];
+        const auto preferred = !data && comes_there ? known_to : 0;
+        return candidate.cost.latency + sched::times(bytes, candidate.cost.per_byte) - preferred;
+    };
     const auto before = [&](const sched::Candidate& one, const sched::Candidate& other) {
-        return one.spare != other.spare ? other.spare : idle(one.cost) < idle(other.cost);
+        return one.spare != other.spare ? other.spare : idle(one) < idle(other);
     };
     return static_cast<std::size_t>(std::ranges::min_element(candidates, before) - candidates.begin());
 }

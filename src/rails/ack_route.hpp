@@ -27,10 +27,12 @@ public:
     /// count: where it gets on, so does the one that they use.
     [[nodiscard]] Link& least_busy(const Conversation& talk) noexcept;
 
-    /// The place of the link with the least latency, which is looked at and costs least. Under load latencies are known to some
-    /// ten microseconds only, and a narrow rail misses most what a packet costs it: so where `data` comes in, of the one over
-    /// which some would be there first, were all idle.
-    [[nodiscard]] static std::size_t best(std::span<const sched::Candidate> candidates, bool data) noexcept;
+    /// The place of the link with the least latency. Under load latencies are known to some ten microseconds only: of those
+    /// that differ by less, the `usual` one, which the peer's last frame came over (none: any number beyond), as what brings
+    /// nothing is soon looked at less often, on both sides. A narrow rail misses most what a packet costs it: so where `data`
+    /// comes in, of the one over which some would be there first, were all idle.
+    [[nodiscard]] static std::size_t best(std::span<const sched::Candidate> candidates, bool data,
+                                          std::size_t usual) noexcept;
 
 private:
     const sched::Policy& policy_;
