@@ -87,8 +87,8 @@ public:
     }
 
 private:
-    // So many looks in vain are long.
-    static constexpr std::uint32_t vain_looks = 1024;
+    // So many looks in vain are long: some 50 us, several round trips.
+    static constexpr std::uint32_t vain_looks = 128;
     // Calls in a row that may leave some out, and how long ago what is known of all of them may be for that.
     static constexpr std::uint32_t most_partial = 3;
     static constexpr base::Nanoseconds longest_rest = 5 * base::microsecond;
