@@ -29,9 +29,10 @@ struct Cost {
 
 // Messages up to this size, headers included, are small: on the slowest rails, too, their bytes take less than the rest.
 inline constexpr std::uint64_t small_bytes = 256;
-// Up to this size, headers included, they are light: many small ones share such a frame. Where they go is not worth a choice
-// for each, nor is it asked for each whether it has arrived.
-inline constexpr std::uint64_t light_bytes = 1024;
+// Up to this size, headers included, they are light: a bundle of the smallest is such a frame. Where they go is not worth a
+// choice for each, nor is it asked for each whether it has arrived. Frames of 1 KiB are what fills a rail: as light ones they
+// were known too late to wait there (docs/scheduling.md).
+inline constexpr std::uint64_t light_bytes = 512;
 
 /// A link that could carry the message, as the policy sees it.
 struct Candidate {
