@@ -21,6 +21,7 @@
 #include "base/bytes.hpp"
 #include "base/in_line.hpp"
 #include "rails/frame.hpp"
+#include "sched/policy.hpp"
 
 namespace railmux::messaging {
 
@@ -79,6 +80,10 @@ private:
     std::uint32_t messages_ = 0;
     Tag tag_ = 0;  // of the last message
 };
+
+// A bundle of the smallest has no choice of rail of its own, nor does anybody ask for its acknowledgement.
+static_assert(rails::FrameHeader::size + Bundle::tag_size + Bundle::most_messages * (Bundle::length_size + 8) <=
+              sched::light_bytes);
 
 /// Calls each(tag, payload) for the messages of a bundle, in order, up to what is malformed. False when something is, also one
 /// message too many, or too long: what is kept of each that nobody awaits is much more than the bytes that bring it.

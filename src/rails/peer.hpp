@@ -98,7 +98,7 @@ struct Conversation {
     sched::Processors processors;       // which link is used of those that they move
 
     // For a moment all frames of at most `most` bytes take this link, without a choice for each, as long as no more than
-    // `slack` has been handed to its rail (Policy::lead): small ones, and of what is no choice all that the rail takes at once.
+    // `slack` has been handed to its rail (Policy::lead): light ones, and of what is no choice all that the rail takes at once.
     struct Lead {
         Link* link = nullptr;
         std::uint32_t most = 0;

@@ -226,8 +226,6 @@ public:
     void close();
 
 private:
-    static constexpr std::uint64_t light_bytes = sched::light_bytes;
-
     // ConnectorHost
     void link_proven(Link& link, base::Nanoseconds now) override;
     void link_dropped(Link& link, base::Nanoseconds now) override;
@@ -435,7 +433,7 @@ private:
     Ledger ledger_;
     BulkPlan plan_;
     EagerSwitch eager_;
-    // What can wait: what small frames cost, and acknowledgements that came with frames and release nothing that anybody waits
+    // What can wait: what light frames cost, and acknowledgements that came with frames and release nothing that anybody waits
     // for. It is reckoned for many messages at once, when enough have come together, when a decision needs it, or when it is
     // due: by then whatever it feeds would be old.
     static constexpr base::Nanoseconds put_off_longest = 20 * base::microsecond;

@@ -62,7 +62,7 @@ void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame*
 /// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of light ones, and they hold little.
 void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now) {
     talk.session.enter(frame, stamp_of(talk, now));
-    if (frame.token == 0 && frame.wire_bytes() <= light_bytes) return;
+    if (frame.token == 0 && frame.wire_bytes() <= sched::light_bytes) return;
     talk.heavy = frame.seq + 1;
     talk.acks_wanted = true;
 }
@@ -71,7 +71,7 @@ void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now
 void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (frame->token != 0 || !post_at_once(link, talk, *frame, now)) line_up(link, frame, now);
     put_off(link, talk, *frame, now);
-    if (frame->wire_bytes() > light_bytes) due_ = 0;
+    if (frame->wire_bytes() > sched::light_bytes) due_ = 0;
 }
 
 /// Does what was put off: first what was sent is charged, then what was acknowledged is taken off. True if there was something.
@@ -90,16 +90,16 @@ void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanose
     if (now < talk.lead.until || tracer_ != nullptr) return;
     const auto& cost = talk.candidates[choice].cost;
     talk.lead = {.link = &links_.at(talk.links[choice]),
-                 .most = light_bytes,
+                 .most = sched::light_bytes,
                  .until = now + (talk.candidates[choice].behind ? long_lead_time : lead_time),
-                 .slack = policy_.lead(talk.candidates, choice, light_bytes, now),
+                 .slack = policy_.lead(talk.candidates, choice, sched::light_bytes, now),
                  .gap = talk.candidates[choice].stream ? 0 : cost.gap,
                  .per_byte = std::min(cost.per_byte, longest_per_byte)};
 }
 
 /// Of the only one there is to choose.
 Conversation::Lead RailManager::lead_of_only(Link& link, base::Nanoseconds until) noexcept {
-    const auto most = std::max<std::uint64_t>(light_bytes, link.at_once_max);
+    const auto most = std::max<std::uint64_t>(sched::light_bytes, link.at_once_max);
     return {.link = &link, .most = static_cast<std::uint32_t>(most), .until = until, .slack = endless};
 }
 
@@ -130,7 +130,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         }
         if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) == nullptr) return;
     }
-    if (frame->piece_count == 0 && frame->wire_bytes() <= light_bytes) {
+    if (frame->piece_count == 0 && frame->wire_bytes() <= sched::light_bytes) {
         if (talk.candidates[choice].behind) {
             const sched::Contest::Score score{talk.session.heard(), talk.session.ack(), talk.heavy};
             talk.contest.went(choice, talk.candidates, score, talk.follows, now);

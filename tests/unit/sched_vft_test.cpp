@@ -108,7 +108,7 @@ TEST_CASE("small messages leave a stream that they can join for a clear gain onl
     rails[0].stream = rails[1].stream = rails[1].joins = true;
     send(vft, rails[0], 375);  // 4 us of 14.5
     CHECK(vft.choose(rails, 64, 0) == 0);
-    CHECK(vft.choose(rails, 2048, 0) == 1);
+    CHECK(vft.choose(rails, 1024, 0) == 1);
     send(vft, rails[0], 375);  // 8 us of 18.5
     CHECK(vft.choose(rails, 64, 0) == 1);
 }
@@ -136,7 +136,7 @@ TEST_CASE("what waits for a destination that does not keep up waits on no rail",
     CHECK(vft.choose(rails, 64, 0) == 0);
     send(vft, rails[0], 100'000);
     CHECK(vft.choose(rails, 64, 0) == 0);
-    CHECK(vft.choose(rails, 2048, 0) == 1);  // large ones wait as ever
+    CHECK(vft.choose(rails, 1024, 0) == 1);  // large ones wait as ever
 }
 
 TEST_CASE("small frames take a favoured rail, whatever is predicted", "[sched][vft]") {
@@ -145,7 +145,7 @@ TEST_CASE("small frames take a favoured rail, whatever is predicted", "[sched][v
     for (auto& candidate : rails) candidate.behind = true;
     rails[1].favoured = true;
     CHECK(vft.choose(rails, 64, 0) == 1);
-    CHECK(vft.choose(rails, 2048, 0) == 0);
+    CHECK(vft.choose(rails, 1024, 0) == 0);
     rails[1].spare = true;
     CHECK(vft.choose(rails, 64, 0) == 0);
 }
