@@ -11,7 +11,8 @@ public:
 
     class Thread {
     public:
-        Thread(railmux::Context& context, railmux::Peer self, railmux::Tag tag) : context_(&context), self_(self), tag_(tag) {}
+        Thread(railmux::Context& context, railmux::Peer self, railmux::Tag tag)
+            : context_(&context), self_(self), tag_(tag) {}
         void start_send(std::span<std::byte> data) { requests_.push_back(context_->isend(self_, tag_, data)); }
         void start_receive(std::span<std::byte> data) { requests_.push_back(context_->irecv(self_, tag_, data)); }
         void wait() {

@@ -69,7 +69,7 @@ bool RailManager::take_heard() {
         auto heard = std::exchange(link.heard, {});
         if (!heard.listed || link.state != LinkState::live) continue;  // it was that of a link before
         at = heard.at;
-        unseen = heard.at - heard.quiet;
+        unseen = heard.at - heard.taken;
         if (heard.header.type < FrameType::eager) heard.header.aux = 0;  // it is no payload
         if (!take_acks(link, heard.header, {}, heard.credit, heard.at)) {
             break_off(link, "it acknowledged what was never sent", heard.at);

@@ -89,7 +89,7 @@ struct Link {
     struct Heard {
         FrameHeader header;           // the frame's
         base::Nanoseconds at = 0;     // when it was found,
-        base::Nanoseconds quiet = 0;  // and when it was not there yet
+        base::Nanoseconds taken = 0;  // and when it was not there yet
         bool credit = false;          // it, or one before, brought some
         bool listed = false;          // there is one
     };

@@ -31,7 +31,7 @@ enum class Found : std::uint8_t {
 struct Looks {
     base::Nanoseconds begun = 0;   // the round of looks under way
     base::Nanoseconds looked = 0;  // what had arrived by then, on whatever rail, is known
-    base::Nanoseconds quiet = 0;   // then nothing was waiting for us on any rail, but for those left out
+    base::Nanoseconds taken = 0;   // ... and has been taken, from all that were not left out
 };
 
 class Rounds {
@@ -51,11 +51,13 @@ public:
     /// Whatever came before `now` would have woken the caller, who slept until then. He looks at all of them next: whatever
     /// woke him, or could not.
     void woken(base::Nanoseconds now) noexcept {
-        looks_ = {.begun = now, .looked = now, .quiet = now};
+        looks_ = {.begun = now, .looked = now, .taken = now};
         partial_ = most_partial;
         for (auto& place : places_) place.looked = 0;
     }
     [[nodiscard]] const Looks& looks() const noexcept { return looks_; }
+    /// The look under way may have left some of what was there.
+    void left_some() noexcept { left_some_ = true; }
 
     /// Looks at them, `all` or those that are not left out, until look(rail) finds events. Returns the most that any found.
     template <typename Look>
@@ -68,7 +70,7 @@ public:
         for (auto left = places_.size(); left > 0; --left) {
             if (next_ == 0) {
                 looks_.begun = now;
-                left_out_ = false;
+                left_out_ = left_some_ = false;
             }
             const auto at = next_;
             auto& place = places_[at];
@@ -77,12 +79,15 @@ public:
             const auto found = due ? look(place.rail) : Found::nothing;
             place.vain = found != Found::nothing ? 0 : place.vain + 1;
             if (found != Found::nothing && place.rest > 0) used_ = at;
-            if (next_ == 0 && !left_out_) looks_.looked = looks_.begun;
+            if (next_ == 0 && !left_out_) {
+                looks_.looked = looks_.begun;
+                if (!left_some_) looks_.taken = looks_.begun;
+            }
             if (found == Found::events) return found;
             most = std::max(most, found);
         }
         if (places_.empty()) looks_.looked = now;
-        looks_.quiet = now;
+        looks_.taken = now;
         return most;
     }
 
@@ -116,7 +121,8 @@ private:
     std::size_t used_ = none;  // of those with a rest, the one that brought something last
     std::size_t next_ = 0;
     std::uint32_t partial_ = 0;  // calls since the last that left nothing out
-    bool left_out_ = false;      // something in the round under way
+    bool left_out_ = false;      // some rail in the round under way
+    bool left_some_ = false;     // ... of what was there on a rail
     Looks looks_;
 };
 

@@ -73,8 +73,13 @@ RAILMUX_IN_LINE Found RailManager::poll_rail(Above& above, std::uint32_t rail, b
         const auto each = (ended - begun) / static_cast<base::Nanoseconds>(count);
         look_ = {.begun = begun, .at = ended, .blind = blind, .receive_cpu = each};
     }
-    for (std::size_t i = 0; i < count; ++i) handle(above, rail, events_[i], now);
-    ledger_.settle(now, now - rounds_.looks().quiet);
+    std::size_t bytes = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+        bytes += events_[i].data.size();
+        handle(above, rail, events_[i], now);
+    }
+    if (bytes >= much || count == batch) rounds_.left_some();
+    ledger_.settle(now, now - rounds_.looks().taken);
     return Found::events;
 }
 
@@ -236,7 +241,7 @@ RAILMUX_IN_LINE bool RailManager::hear_ack(Link& link, Conversation& talk, const
     heard.credit = credit || heard.credit;
     heard.header = header;
     heard.at = now;
-    heard.quiet = rounds_.looks().quiet;
+    heard.taken = rounds_.looks().taken;
     due_ = std::min(due_, now + put_off_longest);
     if (talk.acks_wanted || !bulk_peers_.empty()) [[unlikely]]
         want_heard(talk);
