@@ -37,6 +37,12 @@ bool RailManager::may_stand_by(std::uint32_t rail) {
     return others;
 }
 
+bool RailManager::brings_much(std::span<const transports::Event> events) noexcept {
+    std::size_t bytes = 0;
+    for (const auto& event : events) bytes += event.data.size();
+    return events.size() == batch || bytes >= much;
+}
+
 /// Something is due, or may be.
 void RailManager::keep_time(base::Nanoseconds now) {
     next_deadline_ = never;

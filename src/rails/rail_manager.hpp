@@ -248,6 +248,7 @@ private:
     [[nodiscard]] Found look_round(Above& above, bool exact, base::Nanoseconds now);
     template <typename Above>
     Found poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now);
+    [[nodiscard]] static bool brings_much(std::span<const transports::Event> events) noexcept;
     inline bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
     template <typename Above>
     void handle(Above& above, std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);

@@ -73,12 +73,8 @@ RAILMUX_IN_LINE Found RailManager::poll_rail(Above& above, std::uint32_t rail, b
         const auto each = (ended - begun) / static_cast<base::Nanoseconds>(count);
         look_ = {.begun = begun, .at = ended, .blind = blind, .receive_cpu = each};
     }
-    std::size_t bytes = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-        bytes += events_[i].data.size();
-        handle(above, rail, events_[i], now);
-    }
-    if (bytes >= much || count == batch) rounds_.left_some();
+    if (count > 1 ? brings_much({events_.data(), count}) : events_[0].data.size() >= much) rounds_.left_some();
+    for (std::size_t i = 0; i < count; ++i) handle(above, rail, events_[i], now);
     ledger_.settle(now, now - rounds_.looks().taken);
     return Found::events;
 }
