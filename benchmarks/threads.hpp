@@ -1,6 +1,7 @@
 // THREADS [SECONDS [BYTES [WINDOW]]]: threads of one process that all send messages to the process itself and receive them,
-// WINDOW at once, each by a tag of its own; how many of them all do in a second. Both ends of a message are the same thread, so
-// that nobody waits for another: what two do less than one is what the library loses to sharing.
+// WINDOW at once, each by a tag (MPI: a communicator) of its own; how many of them all do in a second. Both ends of a message
+// are the same thread, so that nobody waits for another: what two do less than one is what the library loses to sharing. What
+// that is beside a context for each thread, which MPI has not, shared_context tells.
 //
 // The program is the same for whatever carries the messages (threads.cpp: railmux, threads_mpi.cpp: MPI). That is a class that
 // lets several threads in, with a class Thread of what one of them has: start_send, start_receive, and wait for all started.

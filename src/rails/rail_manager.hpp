@@ -411,7 +411,7 @@ private:
     static constexpr auto never = base::never;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
     static constexpr std::size_t batch = 64;
-    // A look that brings so many bytes may have left some where they were: transports read so far at a time.
+    // Fewer bytes of a look are acknowledgements and small messages, which were all there was; of more some may have been left.
     static constexpr std::size_t much = 4096;
 
     Options options_;

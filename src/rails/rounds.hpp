@@ -31,7 +31,9 @@ enum class Found : std::uint8_t {
 struct Looks {
     base::Nanoseconds begun = 0;   // the round of looks under way
     base::Nanoseconds looked = 0;  // what had arrived by then, on whatever rail, is known
-    base::Nanoseconds taken = 0;   // ... and has been taken, from all that were not left out
+    // ... and has been taken, from all that were not left out, as far as a transport brings what it has: a tcp connection over
+    // which nothing has come for long is looked at now and then only.
+    base::Nanoseconds taken = 0;
 };
 
 class Rounds {

@@ -117,7 +117,6 @@ TEST_CASE("what is known of all rails is known as of the last round that left no
 TEST_CASE("what a look may have left was not taken by the end of its round", "[rails][rounds]") {
     Looked f;
     f.busy = f.much = true;
-    CHECK_FALSE(f.late);
     const auto before = f.rounds.looks().taken;
     for (int i = 0; i < 10; ++i) CHECK(f.go());
     CHECK(f.rounds.looks().looked > before);
