@@ -91,15 +91,54 @@ std::uint64_t BulkPlan::split_anew(std::uint32_t peer, Conversation& talk, base:
         places_.push_back(i);
     }
     if (candidates_.empty()) return 0;
-    shares_.assign(candidates_.size(), 0);
-    claims_.plan(policy_, candidates_, left, now, shares_);
+    auto& division = talk.division;
+    division.left(left);
+    if (division.whole(now)) keep_only(division.rail());
+    claim(left, now);
+    if (alone(talk, left) && leave_whole(peer, talk, now)) {
+        static_cast<void>(claims_.drop(candidates_, shares_));
+        keep_only(division.rail());
+        claim(left, now);
+    }
     for (std::size_t i = 0; i < places_.size(); ++i) talk.claims[places_[i]] = shares_[i];
     return left;
 }
 
+/// Whether a message that begins is better not divided as it is planned.
+bool BulkPlan::leave_whole(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
+    const auto* traffic = peers_[peer].traffic.get();
+    received_.clear();
+    for (const auto& candidate : candidates_) received_.push_back(traffic[candidate.rail].received_bytes);
+    return talk.division.begin(candidates_, shares_, {.received = received_, .follow = talk.follows}, now);
+}
+
+void BulkPlan::claim(std::uint64_t bytes, base::Nanoseconds now) {
+    shares_.assign(candidates_.size(), 0);
+    claims_.plan(policy_, candidates_, bytes, now, shares_);
+}
+
+/// Of what is to be split, if it has a link over that rail.
+void BulkPlan::keep_only(std::uint32_t rail) {
+    const auto kept = std::ranges::find(candidates_, rail, &sched::Candidate::rail);
+    if (kept == candidates_.end()) return;
+    places_ = {places_[static_cast<std::size_t>(kept - candidates_.begin())]};
+    candidates_ = {*kept};
+}
+
+/// Whether what is about to be split has its rails to itself, and none of it has been handed over.
+bool BulkPlan::alone(const Conversation& talk, std::uint64_t bytes) const noexcept {
+    const auto idle = [](const sched::Candidate& candidate) {
+        return candidate.claimed == 0 && candidate.backlog < smallest_share;
+    };
+    return candidates_.size() > 1 && !talk.heavy_outstanding() && !talk.division.untouched(bytes) &&
+           std::ranges::all_of(candidates_, idle);
+}
+
 bool BulkPlan::given(const Link& link, std::uint64_t bytes) noexcept {
     if (!policy_.replans()) return false;
-    auto& claim = peers_[link.peer].talk->claims[link.place];
+    auto& talk = *peers_[link.peer].talk;
+    talk.division.given(bytes);
+    auto& claim = talk.claims[link.place];
     claims_.given(link.rail, claim, bytes);
     return claim == 0;
 }

@@ -1,6 +1,6 @@
 // BulkPlan: which rail carries how much of large messages: divided beforehand, or what is left of them anew as they go,
 // where the policy can do that. What is planned for a link and not handed over yet is its claim, which counts for who
-// shares its rail.
+// shares its rail. A large message that is alone may be left whole (sched::Division).
 //
 // Threads: one engine at a time.
 // Lifetime: refers to what belongs to the rail manager that has it.
@@ -47,6 +47,10 @@ public:
     [[nodiscard]] std::uint64_t piece_for(Link& link, std::uint64_t largest, base::Nanoseconds now);
     /// It was given a piece of so many bytes. Returns whether that was all that was planned for it.
     bool given(const Link& link, std::uint64_t bytes) noexcept;
+    /// What was handed over for the conversation before has been acknowledged.
+    static void acknowledged(Conversation& talk, base::Nanoseconds now) noexcept {
+        if (talk.division.awaited() && !talk.heavy_outstanding()) talk.division.arrived(now);
+    }
     /// Nothing is planned for the links of this conversation.
     void drop(Conversation& talk) noexcept;
     /// What is planned for a rail: of all conversations.
@@ -80,6 +84,10 @@ public:
 private:
     [[nodiscard]] bool gets_from(std::uint32_t slot, const BulkTarget& source);
     [[nodiscard]] std::uint64_t split_anew(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
+    [[nodiscard]] bool leave_whole(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
+    void claim(std::uint64_t bytes, base::Nanoseconds now);
+    void keep_only(std::uint32_t rail);
+    [[nodiscard]] bool alone(const Conversation& talk, std::uint64_t bytes) const noexcept;
 
     RailSet& rails_;
     sched::Policy& policy_;
@@ -92,6 +100,7 @@ private:
     std::vector<std::size_t> places_;           // scratch: of what is split, its links' places,
     std::vector<sched::Candidate> candidates_;  // what the policy is to know of them,
     std::vector<std::uint64_t> shares_;         // and what each gets
+    std::vector<std::uint64_t> received_;       // ... has brought from the peer
 };
 
 }  // namespace railmux::rails

@@ -22,7 +22,10 @@ Explanation RailManager::explain(std::uint32_t peer, std::uint64_t bytes, bool d
         if (divisible) candidates[i].claimed = plan_.claimed(candidates[i].rail);
         names.push_back(rails_[candidates[i].rail].traits().name);
     }
-    const auto verdict = sched::judge(policy_, candidates, bytes, now, divisible);
+    auto verdict = sched::judge(policy_, candidates, bytes, now, divisible);
+    const auto preference = talk.division.preference(bytes);
+    const bool whole = divisible && preference.whole && verdict.prospects[verdict.choice].share < bytes;
+    if (whole) sched::leave_whole(verdict, bytes);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
         const auto& prospect = verdict.prospects[i];
@@ -41,7 +44,7 @@ Explanation RailManager::explain(std::uint32_t peer, std::uint64_t bytes, bool d
                               .share_delivery = nanos(prospect.share_delivery)});
     }
     told.choice = verdict.choice;
-    told.reason = sched::reason(policy_, verdict, candidates, names);
+    told.reason = whole ? sched::reason_for_whole(preference) : sched::reason(policy_, verdict, candidates, names);
     return told;
 }
 

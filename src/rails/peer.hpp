@@ -24,6 +24,7 @@
 #include "rails/process_address.hpp"
 #include "rails/session.hpp"
 #include "sched/contest.hpp"
+#include "sched/division.hpp"
 #include "sched/policy.hpp"
 #include "sched/processors.hpp"
 
@@ -134,6 +135,7 @@ struct Conversation {
     std::uint32_t newest = 0;       // and one beyond its number
     PeerClock clock;
     sched::Contest contest;
+    sched::Division division;
 
     // Of our data, by the peer's application, in credit units: only grows, and wraps around.
     std::uint32_t consumed_there = 0;

@@ -334,6 +334,7 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.followed = {};
     talk.lead = {};
     talk.contest = {};
+    talk.division = {};
     talk.refreshed = 0;
     talk.only = Conversation::none;
     // The only link needs no choice, ever. Traces show each decision.

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sched/division.hpp"
 #include "sched/policy.hpp"
 
 namespace railmux::sched {
@@ -31,9 +32,13 @@ struct Verdict {
 /// The same for a frame that went over `choice`.
 [[nodiscard]] Verdict weigh(const Policy& policy, std::span<const Candidate> candidates, std::uint64_t bytes,
                             base::Nanoseconds now, std::size_t choice);
+/// All of it goes where most of it was to go.
+void leave_whole(Verdict& verdict, std::uint64_t bytes);
 
 /// The reason in words; `names` are those of the candidates.
 [[nodiscard]] std::string reason(const Policy& policy, const Verdict& verdict, std::span<const Candidate> candidates,
                                  std::span<const std::string> names);
+/// ... of a large message that is left whole.
+[[nodiscard]] std::string reason_for_whole(const Division::Preference& preference);
 
 }  // namespace railmux::sched
