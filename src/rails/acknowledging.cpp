@@ -121,7 +121,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     };
     if (!(tracer_ == nullptr ? take([](const Frame&) {}) : take(record))) return false;
     if (!moved) return true;
-    if (!talk.groups.empty()) review_groups(talk, now);
+    if (!talk.groups.empty()) groups_.review(talk, now);
     if (!talk.waiting.empty()) enter_waiting(peer, talk, now);
     if (!bulk_peers_.empty()) feed_all(now);
     talk.hungry = false;

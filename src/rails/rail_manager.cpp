@@ -25,6 +25,8 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       ledger_(rails.capacity(), policy, peers_, links_, rounds_.looks(), keeping_up_),
       plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_),
       eager_(options_.eager, rails_, links_),
+      groups_(rails_, peers_, links_, ledger_, eager_, log_),
+      survey_(rails_, peers_, links_, {.ledger = ledger_, .eager = eager_, .groups = groups_}, assessor_, flooder_),
       owed_acks_(options_.acks),
       ack_route_(policy_, ledger_, links_, owed_acks_.delay()) {
     // A piece may go another way than it was cut for.
@@ -197,7 +199,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
     recovery_.forget(peer);
     ledger_.charge_late();  // what is charged can be released
     if (known.talk != nullptr) {
-        for (const auto slot : known.talk->links) keep_model(links_.at(slot));
+        for (const auto slot : known.talk->links) survey_.keep(links_.at(slot), now_);
     }
     const auto talk = std::move(known.talk);
     if (talk == nullptr) return;  // it had not begun
@@ -298,9 +300,15 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     upper_.on_sendable(peer);
 }
 
+void RailManager::model_changed(Link& link) {
+    auto& talk = *peers_[link.peer].talk;
+    talk.costs[link.place] = Survey::cost_by(link.assessed->model);
+    eager_.choose(talk);
+}
+
 void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
     ledger_.charge_late();  // its frames are about to go elsewhere
-    keep_model(link);
+    survey_.keep(link, now_);
     detach(link);
     assessor_.link_down(link);
     flooder_.link_down(link);
@@ -325,7 +333,7 @@ void RailManager::detach(Link& link) {
     talk.candidates.erase(talk.candidates.begin() + at);
     talk.links.erase(place);
     number_links(talk);
-    forget_groups(talk, link);
+    Groups::forget(talk, link);
     eager_.choose(talk);
 }
 

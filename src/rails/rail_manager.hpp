@@ -31,6 +31,7 @@
 #include "rails/eager_switch.hpp"
 #include "rails/flooder.hpp"
 #include "rails/frame_pool.hpp"
+#include "rails/groups.hpp"
 #include "rails/keeping_up.hpp"
 #include "rails/ledger.hpp"
 #include "rails/link.hpp"
@@ -41,6 +42,7 @@
 #include "rails/recovery.hpp"
 #include "rails/regions.hpp"
 #include "rails/rounds.hpp"
+#include "rails/survey.hpp"
 #include "rails/tracer.hpp"
 #include "rails/upper.hpp"
 #include "sched/policy.hpp"
@@ -163,28 +165,8 @@ public:
 
     // --- Models ------------------------------------------------------------------------------------------------------
 
-    [[nodiscard]] std::vector<LinkModel> models(std::uint32_t peer);
-    /// The same of links that have ended, and that no other one has taken the place of.
-    [[nodiscard]] std::vector<LinkModel> ended_models(std::uint32_t peer) const;
-    [[nodiscard]] const ProbeSpent& probe_spent(std::uint32_t rail) const noexcept { return assessor_.spent(rail); }
-    /// Links to the peer, by number; a number is good until the link dies.
-    [[nodiscard]] std::vector<std::uint32_t> live_links(std::uint32_t peer) const;
-    [[nodiscard]] std::uint32_t rail_of(std::uint32_t link) { return links_.at(link).rail; }
-    /// Starts a full measurement of a link; how far it is, from 0 to 1; and its result, once, when it is at 1. There is no
-    /// result when the link died.
-    void measure(std::uint32_t link, const AssessOptions& options);
-    void stop_measuring(std::uint32_t link);
-    [[nodiscard]] double measured(std::uint32_t link);
-    [[nodiscard]] std::optional<LinkAssessment> take_assessment(std::uint32_t link);
-    /// Floods links of a peer at the same time; how far that is, from 0 to 1; and what they brought together, in bits per
-    /// second: 0 if it ends before it is at 1, or when one of them died. False, and nothing happens, if one is dead.
-    [[nodiscard]] bool flood(std::span<const std::uint32_t> links);
-    [[nodiscard]] double flooded() const noexcept { return flooder_.progress(); }
-    double end_flood() noexcept { return flooder_.end(); }
-    /// Flooded one by one these links of the peer brought `alone_bps`; `groups` (of places in `links`) share. Whatever was
-    /// known of groups before is forgotten.
-    void note_groups(std::uint32_t peer, std::span<const std::uint32_t> links, std::span<const double> alone_bps,
-                     std::span<const model::Bottleneck> groups);
+    [[nodiscard]] Survey& survey() noexcept { return survey_; }
+    [[nodiscard]] Groups& groups() noexcept { return groups_; }
 
     // --- Progress ----------------------------------------------------------------------------------------------------
 
@@ -379,12 +361,6 @@ private:
     [[nodiscard]] bool gone_unheard(Link& link, base::Nanoseconds now);
     [[nodiscard]] bool heard_elsewhere(const Link& silent, base::Nanoseconds now);
 
-    // Groups (groups.cpp)
-    void forget_groups(Conversation& talk, const Link& with) noexcept;
-    void review_groups(Conversation& talk, base::Nanoseconds now);
-    void add_group(LinkModel& model, const Link& link) const;
-    [[nodiscard]] std::string why_spare(const Link& link) const;
-
     // Peers (rail_manager.cpp)
     void share_with_node(std::uint32_t rail);
     void report_damage();
@@ -404,9 +380,6 @@ private:
     void drain();
     [[nodiscard]] Frame* closing_frame();
     void close_late(base::Nanoseconds now);
-    [[nodiscard]] LinkModel model_of(const Link& link) const;
-    void keep_model(const Link& link);
-    [[nodiscard]] LogGP corrected(LogGP model, const sched::Pace& pace) const;
 
     static constexpr auto never = base::never;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
@@ -436,6 +409,8 @@ private:
     Ledger ledger_;
     BulkPlan plan_;
     EagerSwitch eager_;
+    Groups groups_;
+    Survey survey_;
     // What can wait: what light frames cost, and acknowledgements that came with frames and release nothing that anybody waits
     // for. It is reckoned for many messages at once, when enough have come together, when a decision needs it, or when it is
     // due: by then whatever it feeds would be old.
