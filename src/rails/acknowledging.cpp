@@ -1,7 +1,6 @@
 // RailManager: acknowledging what has come, telling how much of it the application has taken, and hearing the same of what we
 // have sent.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "rails/rail_manager.hpp"
@@ -17,36 +16,14 @@ void RailManager::run_acks(base::Nanoseconds now) {
     schedule(owed_acks_.run(now, owed, [&](std::uint32_t peer) { send_ack(*talk_of(peer), now); }));
 }
 
-/// What has arrived. Nobody acknowledges it, and it may be lost or come twice. `timed` has just come, and was to be timed.
-Frame* RailManager::ack_frame(const Conversation& talk, std::optional<std::uint32_t> timed, base::Nanoseconds now) {
-    std::array<std::byte, Session::max_sack_bytes> sack;
-    const auto sack_bytes = talk.session.write_sack(sack);
-    const auto time_bytes = timed ? sizeof(std::uint64_t) : 0;
-    Frame* frame = pool_.take(FrameHeader::size + time_bytes + sack_bytes);
-    frame->type = FrameType::ack;
-    frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + time_bytes + sack_bytes);
-    frame->acked = true;  // it is released when it is done
-    // A selective acknowledgement counts from the number in its header, so that number may not be stamped anew.
-    FrameHeader header{.type = FrameType::ack, .aux = talk.session.ack()};
-    auto* body = frame->data() + FrameHeader::size;
-    if (timed) {
-        header.flags = frame->flags = frame_flag::timed;
-        header.seq = *timed;
-        base::store(body, static_cast<std::uint64_t>(now));
-    }
-    write_header(frame->data(), header);
-    std::copy_n(sack.begin(), sack_bytes, body + time_bytes);
-    return frame;
-}
-
 /// Tells when frame `seq` came: now, over this link.
 void RailManager::tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now) {
-    if (!link.asks_too_much()) enqueue(link, ack_frame(talk, seq, now), now);
+    if (!link.asks_too_much()) enqueue(link, ack_frame(pool_, talk.session, seq, now), now);
 }
 
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
     if (talk.links.empty()) return;  // it stays owed until there is a link again
-    enqueue(ack_route_.next(talk, now), ack_frame(talk), now);
+    enqueue(ack_route_.next(talk, now), ack_frame(pool_, talk.session), now);
     talk.owed.told();
 }
 

@@ -50,7 +50,7 @@ void RailManager::keep_time(base::Nanoseconds now) {
     connect_waiting(now);
     take_new_rails(now);
     recover(now);
-    watch_links(now);
+    schedule(watcher_.look(now));
     // Of what has just begun, too; an answer that nobody looked for is no silence.
     schedule(connector_.expire(rounds_.looks().looked));
     schedule(assessor_.repeat(now));

@@ -8,10 +8,19 @@ namespace {
 // Between attempts while operations wait: soon enough for a peer that is just starting, rare enough to burden nobody.
 constexpr base::Nanoseconds first_back_off = 20 * base::millisecond;
 constexpr base::Nanoseconds longest_back_off = base::second;
+
+/// For these rails.
+RailManager::Options fit(RailManager::Options options, const RailSet& rails) {
+    for (std::uint32_t rail = 0; rail < rails.size(); ++rail) {  // a piece may go another way than it was cut for
+        options.fragment = std::min(options.fragment, rails[rail].traits().max_put);
+    }
+    return options;
+}
+
 }  // namespace
 
 RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy, Upper& upper, base::Logger& log)
-    : options_(std::move(options)),
+    : options_(fit(std::move(options), rails)),
       rails_(rails),
       policy_(policy),
       upper_(upper),
@@ -25,13 +34,12 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       ledger_(rails.capacity(), policy, peers_, links_, rounds_.looks(), keeping_up_),
       plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_),
       eager_(options_.eager, rails_, links_),
+      watcher_(options_.watching, options_.fragment, rails_, peers_, links_, pool_, *this),
       groups_(rails_, peers_, links_, ledger_, eager_, log_),
       survey_(rails_, peers_, links_, {.ledger = ledger_, .eager = eager_, .groups = groups_}, assessor_, flooder_),
       owed_acks_(options_.acks),
       ack_route_(policy_, ledger_, links_, owed_acks_.delay()) {
-    // A piece may go another way than it was cut for.
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-        options_.fragment = std::min(options_.fragment, rails_[rail].traits().max_put);
         posts_need_polls_ = posts_need_polls_ || rails_[rail].traits().posts_need_polls;
         share_with_node(rail);
     }
@@ -281,9 +289,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     talk.follows = options_.connector.self.instance > peers_[peer].instance;
     talk.linked = true;
     peers_[peer].loss_told = false;
-    next_turn_ = std::min(next_turn_, now + options_.keepalive);
-    next_watch_ = std::min(next_watch_, next_turn_);
-    schedule(next_watch_);
+    schedule(watcher_.link_up(now));
     talk.wanted = false;
     talk.causes.clear();
     mark_dirty(link);  // the proof, if it was ours to give

@@ -35,6 +35,7 @@
 #include "rails/keeping_up.hpp"
 #include "rails/ledger.hpp"
 #include "rails/link.hpp"
+#include "rails/link_host.hpp"
 #include "rails/node_table.hpp"
 #include "rails/owed_acks.hpp"
 #include "rails/peer.hpp"
@@ -45,11 +46,12 @@
 #include "rails/survey.hpp"
 #include "rails/tracer.hpp"
 #include "rails/upper.hpp"
+#include "rails/watcher.hpp"
 #include "sched/policy.hpp"
 
 namespace railmux::rails {
 
-class RailManager final : private ConnectorHost, private AssessorHost {
+class RailManager final : private ConnectorHost, private AssessorHost, private LinkHost {
 public:
     struct Options {
         base::Clock clock = &base::now_ns;  // the one that calls read which pass `now`
@@ -58,10 +60,7 @@ public:
         Tracer::Options tracer;
         Recovery::Options recovery;
         EagerSwitch::Options eager;
-        base::Nanoseconds keepalive =
-            base::second / 4;                      // without traffic, until an idle link is looked after; 0: never
-        base::Nanoseconds silence = base::second;  // of a link, until it is lost
-        base::Nanoseconds unheard = 120 * base::second;       // ... whose network tells nothing
+        Watcher::Options watching;
         base::Nanoseconds patience = 10 * base::second;       // without a first link, before operations fail
         base::Nanoseconds lost_patience = 30 * base::second;  // ... where there was one
         OwedAcks::Options acks;
@@ -225,6 +224,10 @@ private:
     void model_changed(Link& link) override;
     [[nodiscard]] base::Nanoseconds busy() const noexcept override { return ledger_.busy(); }
 
+    // LinkHost
+    void enqueue(Link& link, Frame* frame, base::Nanoseconds now) override;
+    void break_off(Link& link, std::string_view cause, base::Nanoseconds now) override;
+
     // The way up (way_up.hpp)
     template <typename Above>
     [[nodiscard]] Found look_round(Above& above, bool exact, base::Nanoseconds now);
@@ -265,7 +268,6 @@ private:
     [[nodiscard]] bool take_heard();
     void want_heard(const Conversation& talk) noexcept;
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body, base::Nanoseconds now);
-    void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
 
     // Corrupted data, and what came before a link was over (settling.cpp)
     [[nodiscard]] std::optional<std::span<const std::byte>> opened(Link& link, std::span<const std::byte> bytes,
@@ -291,7 +293,6 @@ private:
     void enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void route_again(std::uint32_t peer, Conversation& talk, Frame& frame, base::Nanoseconds now);
-    void enqueue(Link& link, Frame* frame, base::Nanoseconds now);
     void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
     inline void put_off(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     [[nodiscard]] inline static bool follows_lead(Conversation& talk, std::uint32_t bytes,
@@ -324,8 +325,6 @@ private:
     static void drop_put(Frame& frame) noexcept;
     void drop_put(Link& link, Frame& frame);
     void send_ack(Conversation& talk, base::Nanoseconds now);
-    [[nodiscard]] Frame* ack_frame(const Conversation& talk, std::optional<std::uint32_t> timed = {},
-                                   base::Nanoseconds now = 0);
     void tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                 base::Nanoseconds now);
@@ -352,14 +351,6 @@ private:
     void on_rail_up(std::uint32_t rail, base::Nanoseconds now);
     void take_new_rails(base::Nanoseconds now);
     void connect_all_anew(base::Nanoseconds now);
-
-    // Whether links are still there (watching.cpp)
-    void unsettle(Link& link, base::Nanoseconds now);
-    void watch_links(base::Nanoseconds now);
-    void keep_alive(Link& link, base::Nanoseconds now);
-    [[nodiscard]] base::Nanoseconds watch_link(Link& link, base::Nanoseconds now);
-    [[nodiscard]] bool gone_unheard(Link& link, base::Nanoseconds now);
-    [[nodiscard]] bool heard_elsewhere(const Link& silent, base::Nanoseconds now);
 
     // Peers (rail_manager.cpp)
     void share_with_node(std::uint32_t rail);
@@ -409,6 +400,7 @@ private:
     Ledger ledger_;
     BulkPlan plan_;
     EagerSwitch eager_;
+    Watcher watcher_;
     Groups groups_;
     Survey survey_;
     // What can wait: what light frames cost, and acknowledgements that came with frames and release nothing that anybody waits
@@ -436,11 +428,8 @@ private:
     Look look_;                // the one whose events are being handled,
     bool exact_look_ = false;  // if that is true; else nobody took the time
     base::Nanoseconds next_deadline_ = never;
-    base::Nanoseconds next_watch_ = never;         // when links are looked at
-    base::Nanoseconds next_scan_ = never;          // when other devices are looked for
-    base::Nanoseconds next_turn_ = never;          // ... and idle ones, too
-    base::Nanoseconds turn_ = options_.keepalive;  // between two turns of an idle one
-    bool posts_need_polls_ = false;                // of any rail
+    base::Nanoseconds next_scan_ = never;  // when other devices are looked for
+    bool posts_need_polls_ = false;        // of any rail
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
     std::array<transports::Segment, batch> segments_;  // of those that send a frame

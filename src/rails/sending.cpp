@@ -160,7 +160,7 @@ void RailManager::enqueue(Link& link, Frame* frame, base::Nanoseconds now) {
 
 void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
     if (link.silence.settled()) [[unlikely]]
-        unsettle(link, now);
+        schedule(watcher_.unsettle(link, now));
     frame->link = link.slot;
     frame->rail = static_cast<std::uint8_t>(link.rail);
     frame->queued = true;

@@ -50,7 +50,7 @@ RAILMUX_IN_LINE bool RailManager::post_at_once(Link& link, Conversation& talk, F
     if (link.refused || link.over) [[unlikely]]
         return false;
     if (link.silence.settled()) [[unlikely]]
-        unsettle(link, now);
+        schedule(watcher_.unsettle(link, now));
     if (!link.over_rail->send_short(link.id, {frame.data(), frame.bytes})) [[unlikely]]
         return false;
     talk.owed.told();
