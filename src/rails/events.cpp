@@ -106,7 +106,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     empty_outbox(link);
     links_.remove(link);
     if (peer == no_peer || peers_[peer].talk == nullptr) return;
-    link_over(peer, nonce, now);
+    settling_.link_over(peer, nonce, now);
     auto& known = peers_[peer];
     if (known.left && known.talk->links.empty()) {
         end_session(peer, known.epoch, ErrorCode::peer_left);

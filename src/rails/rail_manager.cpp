@@ -38,7 +38,8 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       groups_(rails_, peers_, links_, ledger_, eager_, log_),
       survey_(rails_, peers_, links_, {.ledger = ledger_, .eager = eager_, .groups = groups_}, assessor_, flooder_),
       owed_acks_(options_.acks),
-      ack_route_(policy_, ledger_, links_, owed_acks_.delay()) {
+      ack_route_(policy_, ledger_, links_, owed_acks_.delay()),
+      settling_(rails_, peers_, links_, pool_, ack_route_, *this) {
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         posts_need_polls_ = posts_need_polls_ || rails_[rail].traits().posts_need_polls;
         share_with_node(rail);

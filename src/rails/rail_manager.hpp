@@ -43,6 +43,7 @@
 #include "rails/recovery.hpp"
 #include "rails/regions.hpp"
 #include "rails/rounds.hpp"
+#include "rails/settling.hpp"
 #include "rails/survey.hpp"
 #include "rails/tracer.hpp"
 #include "rails/upper.hpp"
@@ -260,32 +261,19 @@ private:
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                                  bool credit, base::Nanoseconds now);
     void on_control(Link& link, const FrameHeader& header, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool on_settled(Link& link, const FrameHeader& header, std::span<const std::byte> body,
+                                  base::Nanoseconds now);
     [[nodiscard]] bool hand_up_own(std::uint32_t peer, Known& known, const FrameHeader& header,
                                    std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] std::optional<std::span<const std::byte>> opened(Link& link, std::span<const std::byte> bytes,
+                                                                   base::Nanoseconds now);
+    void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
     void list_rails();
     [[nodiscard]] bool may_stand_by(std::uint32_t rail);
     void keep_time(base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
     void want_heard(const Conversation& talk) noexcept;
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body, base::Nanoseconds now);
-
-    // Corrupted data, and what came before a link was over (settling.cpp)
-    [[nodiscard]] std::optional<std::span<const std::byte>> opened(Link& link, std::span<const std::byte> bytes,
-                                                                   base::Nanoseconds now);
-    void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
-    [[nodiscard]] bool puts_end_links() const noexcept;
-    [[nodiscard]] bool park(const Link& link, Frame& frame) noexcept;
-    void ask_to_settle(Conversation& talk, base::Nanoseconds now);
-    [[nodiscard]] bool on_settle(Link& link, std::span<const std::byte> body, base::Nanoseconds now);
-    [[nodiscard]] bool ask_over(std::uint32_t peer, const Conversation::Asked& asked, base::Nanoseconds now);
-    void answer_settle(Conversation& talk, std::uint64_t by, std::span<const std::uint64_t> nonces,
-                       base::Nanoseconds now);
-    void send_settled(const Conversation& talk, Link& link, std::span<const std::uint64_t> nonces,
-                      base::Nanoseconds now);
-    void settle_anew(Conversation& talk, base::Nanoseconds now);
-    [[nodiscard]] bool on_settled(Link& link, const FrameHeader& header, std::span<const std::byte> body,
-                                  base::Nanoseconds now);
-    void link_over(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
 
     // Sending (sending.cpp)
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
@@ -416,6 +404,7 @@ private:
 
     OwedAcks owed_acks_;
     AckRoute ack_route_;
+    Settling settling_;
     std::vector<std::uint32_t> dirty_;       // links with something to post
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since

@@ -365,22 +365,22 @@ void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nan
     auto& known = peers_[peer];
     static_cast<void>(catch_up());
     bool parked = false;
-    if (lost_slot == no_link) settle_anew(*known.talk, now);
+    if (lost_slot == no_link) settling_.link_up(*known.talk, now);
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (frame.link != lost_slot || frame.queued || frame.undone > 0 || frame.parked) return;
         ledger_.uncharge(frame, now);
         if (frame.denied && frame.piece_count > 0) drop_put(frame);
         frame.again = frame.again || lost_slot != no_link;
         frame.predicted = 0;
-        if (lost_slot != no_link && park(links_.at(lost_slot), frame)) {
+        if (lost_slot != no_link && settling_.park(links_.at(lost_slot), frame)) {
             parked = true;
             return;
         }
         route_again(peer, *known.talk, frame, now);
         if (lost_slot != no_link && frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
     });
-    if (parked) known.talk->settling.push_back(links_.at(lost_slot).nonce);
-    if (lost_slot != no_link) ask_to_settle(*known.talk, now);
+    if (parked) Settling::parked_for(*known.talk, links_.at(lost_slot));
+    if (lost_slot != no_link) settling_.ask(*known.talk, now);
 }
 
 }  // namespace railmux::rails
