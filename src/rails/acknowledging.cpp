@@ -32,7 +32,7 @@ void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
 /// Something waits for what acknowledgements release, or it is much. Traces show each by itself.
 void RailManager::want_heard(const Conversation& talk) noexcept {
     if (talk.heavy_outstanding() || tracer_ != nullptr) due_ = 0;
-    heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || !bulk_peers_.empty();
+    heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || feeder_.any();
 }
 
 bool RailManager::take_heard() {
@@ -100,7 +100,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (!moved) return true;
     if (!talk.groups.empty()) groups_.review(talk, now);
     if (!talk.waiting.empty()) enter_waiting(peer, talk, now);
-    if (!bulk_peers_.empty()) feed_all(now);
+    if (feeder_.any()) feeder_.feed_all(now);
     talk.hungry = false;
     talk.acks_wanted = talk.heavy_outstanding() || !talk.waiting.empty() || tracer_ != nullptr;
     upper_.on_sendable(peer);

@@ -33,6 +33,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       flooder_(links_, pool_, *this, assessor_),
       ledger_(rails.capacity(), policy, peers_, links_, rounds_.looks(), keeping_up_),
       plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_),
+      feeder_(options_.fragment, peers_, links_, plan_, ledger_, regions_, pool_, upper_, *this),
       eager_(options_.eager, rails_, links_),
       watcher_(options_.watching, options_.fragment, rails_, peers_, links_, pool_, *this),
       groups_(rails_, peers_, links_, ledger_, eager_, log_),
@@ -221,7 +222,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
         flooder_.link_down(link);
     }
     plan_.drop(*talk);
-    std::erase(bulk_peers_, peer);
+    feeder_.forget(peer);
     const auto let_go = [&](Frame& frame) {
         ledger_.uncharge(frame, now_);
         frame.acked = frame.abandoned = true;
@@ -297,11 +298,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     reroute(peer, no_link, now);
     // Perhaps nobody has anything to say, and what was taken while there was no link is still to be told.
     if (talk.owed.any()) hurry_ack(peer, talk);
-    if (upper_.bulk_left(peer, link.remote_rail) > 0) {  // it may have waited for just this link
-        note_bulk_peer(peer);
-        feed_links(peer, now);
-    }
-    feed_gets(link, now);
+    feeder_.link_up(link, now);
     if (!incomplete_.empty()) schedule(now);
     schedule(recovery_.next_due());
     upper_.on_sendable(peer);

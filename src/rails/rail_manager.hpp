@@ -29,6 +29,7 @@
 #include "rails/bulk_plan.hpp"
 #include "rails/connector.hpp"
 #include "rails/eager_switch.hpp"
+#include "rails/feeder.hpp"
 #include "rails/flooder.hpp"
 #include "rails/frame_pool.hpp"
 #include "rails/groups.hpp"
@@ -52,7 +53,7 @@
 
 namespace railmux::rails {
 
-class RailManager final : private ConnectorHost, private AssessorHost, private LinkHost {
+class RailManager final : private ConnectorHost, private AssessorHost, private LinkHost, private FeederHost {
 public:
     struct Options {
         base::Clock clock = &base::now_ns;  // the one that calls read which pass `now`
@@ -132,7 +133,7 @@ public:
         peers_[peer].traffic[rail].sent_bytes += bytes;
     }
     /// The layer above has bulk to get from this peer: links call next_get as they have room.
-    void offer_gets(std::uint32_t peer, base::Nanoseconds now);
+    void offer_gets(std::uint32_t peer, base::Nanoseconds now) { feeder_.offer_gets(peer, now); }
     [[nodiscard]] const transports::RailTraits& traits(std::uint32_t rail) const noexcept {
         return rails_[rail].traits();
     }
@@ -229,6 +230,10 @@ private:
     void enqueue(Link& link, Frame* frame, base::Nanoseconds now) override;
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now) override;
 
+    // FeederHost
+    void number(Conversation& talk, Frame& frame, base::Nanoseconds now) override;
+    void line_up(Link& link, Frame* frame, base::Nanoseconds now) override;
+
     // The way up (way_up.hpp)
     template <typename Above>
     [[nodiscard]] Found look_round(Above& above, bool exact, base::Nanoseconds now);
@@ -290,16 +295,7 @@ private:
     void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept;
     [[nodiscard]] static Conversation::Lead lead_of_only(Link& link, base::Nanoseconds until) noexcept;
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
-    void line_up(Link& link, Frame* frame, base::Nanoseconds now);
     void post_dirty();
-    void note_bulk_peer(std::uint32_t peer);
-    void feed_links(std::uint32_t peer, base::Nanoseconds now);
-    void feed_planned(std::uint32_t peer, base::Nanoseconds now);
-    void feed_bulk(Link& link, base::Nanoseconds now);
-    void feed_all(base::Nanoseconds now);
-    void feed_gets(Link& link, base::Nanoseconds now);
-    void end_get(Link& link, Frame& frame, transports::WorkStatus status);
-    void number(Conversation& talk, Frame& frame, base::Nanoseconds now);
     bool catch_up();
     void catch_up_and_post();
     void mark_dirty(Link& link);
@@ -387,6 +383,7 @@ private:
     std::optional<NodeTable> node_table_;  // outlives what is noted in it
     Ledger ledger_;
     BulkPlan plan_;
+    Feeder feeder_;
     EagerSwitch eager_;
     Watcher watcher_;
     Groups groups_;
@@ -422,9 +419,6 @@ private:
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
     std::array<transports::Segment, batch> segments_;  // of those that send a frame
-    std::vector<std::uint32_t> bulk_peers_;            // that the layer above has bulk for
-    bool bulk_offered_ = false;                        // for some of them, since links were given pieces last
-    std::uint32_t next_fed_ = 0;                       // whose turn it is among those
 };
 
 }  // namespace railmux::rails

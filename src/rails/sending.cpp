@@ -37,6 +37,13 @@ void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) 
     }
 }
 
+void RailManager::offer_bulk(std::uint32_t peer) {
+    if (peers_[peer].talk == nullptr) return;
+    feeder_.offer(peer);
+    heard_awaited_ = true;
+    due_ = 0;
+}
+
 /// The window has room again.
 void RailManager::enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
@@ -77,11 +84,11 @@ void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::
 /// Does what was put off: first what was sent is charged, then what was acknowledged is taken off. True if there was something.
 bool RailManager::catch_up() {
     due_ = never;
-    if (heard_.empty() && !ledger_.any_late() && !bulk_offered_) return false;
+    if (heard_.empty() && !ledger_.any_late() && !feeder_.offered()) return false;
     ledger_.charge_late();
     const bool taken = take_heard();
-    if (!bulk_offered_) return taken;
-    feed_all(now_);
+    if (!feeder_.offered()) return taken;
+    feeder_.feed_all(now_);
     return true;
 }
 
@@ -301,15 +308,13 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
     auto& frame = *reinterpret_cast<Frame*>(event.cookie);  // NOLINT: a cookie is what post_outbox made of a frame
     --frame.undone;
     if (link == nullptr) return;
-    if (frame.gets) return end_get(*link, frame, event.status);
+    if (frame.gets) return feeder_.end_get(*link, frame, event.status, now_);
     if (event.status == transports::WorkStatus::access_denied) deny_puts(link->peer, frame);
     if (frame.undone > 0 || frame.queued) return;
     const bool bulk = frame.piece_count > 0;
     if (bulk) --link->bulk;
     sent_off(*link, frame);
-    if (!bulk || link->state != LinkState::live || !peers_[link->peer].talk->bulk_offered) return;
-    // Others may have run dry meanwhile, with nobody to tell.
-    peers_[link->peer].talk->planned == now ? feed_bulk(*link, now) : feed_links(link->peer, now);
+    if (bulk && link->state == LinkState::live) feeder_.piece_gone(*link, now);
 }
 
 /// The rail no longer needs the frame.
@@ -352,7 +357,7 @@ void RailManager::empty_outbox(Link& link) {
         frame->queued = false;
         frame->posted = 0;
         if (frame->gets) {
-            end_get(link, *frame, transports::WorkStatus::link_lost);
+            feeder_.end_get(link, *frame, transports::WorkStatus::link_lost, now_);
         } else {
             release_if_free(link.peer, *frame);
         }

@@ -239,7 +239,7 @@ RAILMUX_IN_LINE bool RailManager::hear_ack(Link& link, Conversation& talk, const
     heard.at = now;
     heard.taken = rounds_.looks().taken;
     due_ = std::min(due_, now + put_off_longest);
-    if (talk.acks_wanted || !bulk_peers_.empty()) [[unlikely]]
+    if (talk.acks_wanted || feeder_.any()) [[unlikely]]
         want_heard(talk);
     return true;
 }
