@@ -32,29 +32,29 @@ void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
 /// Something waits for what acknowledgements release, or it is much. Traces show each by itself.
 void RailManager::want_heard(const Conversation& talk) noexcept {
     if (talk.heavy_outstanding() || tracer_ != nullptr) due_ = 0;
-    heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || feeder_.any();
+    if (talk.hungry || !talk.waiting.empty() || feeder_.any()) heard_.await();
+}
+
+void RailManager::await(std::uint32_t peer) noexcept {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr) return;
+    talk->hungry = talk->acks_wanted = true;
+    due_ = 0;  // perhaps what has been heard already will do
 }
 
 bool RailManager::take_heard() {
-    heard_awaited_ = false;
-    if (heard_.empty()) return false;
-    taking_.swap(heard_);
     base::Nanoseconds at = 0;
     base::Nanoseconds unseen = 0;
-    for (const auto slot : taking_) {
-        Link& link = links_.at(slot);
-        auto heard = std::exchange(link.heard, {});
-        if (!heard.listed || link.state != LinkState::live) continue;  // it was that of a link before
+    const bool any = heard_.take(links_, [&](Link& link, Link::Heard& heard) {
         at = heard.at;
         unseen = heard.at - heard.taken;
         if (heard.header.type < FrameType::eager) heard.header.aux = 0;  // it is no payload
         if (!take_acks(link, heard.header, {}, heard.credit, heard.at)) {
             break_off(link, "it acknowledged what was never sent", heard.at);
         }
-    }
-    taking_.clear();
-    ledger_.settle(at, unseen);
-    return true;
+    });
+    if (any) ledger_.settle(at, unseen);
+    return any;
 }
 
 void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,

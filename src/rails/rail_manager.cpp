@@ -72,13 +72,6 @@ void RailManager::share_with_node(std::uint32_t rail) {
                  node_table_->path());
 }
 
-void RailManager::report_damage() {
-    log_.warning(
-        "{} was written to by something else than railmux: what processes of this host saw of each other's load "
-        "may have been wrong for up to a second",
-        node_table_->path());
-}
-
 // --- Peers -----------------------------------------------------------------------------------------------------------
 
 ProcessAddress RailManager::own_address(std::string host, std::uint32_t pid) const {
@@ -349,7 +342,8 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.refreshed = 0;
     talk.only = Conversation::none;
     // The only link needs no choice, ever. Traces show each decision.
-    if (talk.links.size() == 1 && tracer_ == nullptr) talk.lead = lead_of_only(links_.at(talk.links.front()), never);
+    if (talk.links.size() == 1 && tracer_ == nullptr)
+        talk.lead = Conversation::Lead::only(links_.at(talk.links.front()), never);
     for (std::uint32_t i = 0; i < talk.links.size(); ++i) links_.at(talk.links[i]).place = i;
 }
 

@@ -33,6 +33,7 @@
 #include "rails/flooder.hpp"
 #include "rails/frame_pool.hpp"
 #include "rails/groups.hpp"
+#include "rails/heard_acks.hpp"
 #include "rails/keeping_up.hpp"
 #include "rails/ledger.hpp"
 #include "rails/link.hpp"
@@ -87,12 +88,7 @@ public:
     std::uint32_t learn(const ProcessAddress& address, Source source = Source::carried);
 
     /// Operations wait until more can be sent to the peer: on_sendable follows as soon as that may be so.
-    void await(std::uint32_t peer) noexcept {
-        if (auto* talk = peers_[peer].talk.get(); talk != nullptr) {
-            talk->hungry = talk->acks_wanted = true;
-            due_ = 0;  // perhaps what has been heard already will do
-        }
-    }
+    void await(std::uint32_t peer) noexcept;
     /// Brings up links to the peer if there are none; on_sendable or on_peer_gone follows.
     void want(std::uint32_t peer, base::Nanoseconds now);
     /// Fails what waits for a link to the peer: it is known why there can be none.
@@ -103,10 +99,7 @@ public:
     /// (peer_lost). Links that are still up bring what it had sent; without any nobody looks for it.
     void ended(std::uint32_t peer, std::uint64_t instance, ErrorCode how, base::Nanoseconds now);
     /// Whatever came before `now` would have woken the caller, who slept until then.
-    void watched_until(base::Nanoseconds now) noexcept {
-        rounds_.woken(now);
-        keeping_up_.slept(now);
-    }
+    void watched_until(base::Nanoseconds now) noexcept;
     /// The conversation with the peer, if a message may go to it now; else nullptr.
     [[nodiscard]] Conversation* sendable(std::uint32_t peer) const noexcept {
         const auto& known = peers_[peer];
@@ -129,9 +122,7 @@ public:
         if (tracer_ != nullptr) tracer_->offered(peer, token, bytes, now);
     }
     /// The peer has got so much of what was offered to it over that rail.
-    void note_got(std::uint32_t peer, std::uint32_t rail, std::uint64_t bytes) noexcept {
-        peers_[peer].traffic[rail].sent_bytes += bytes;
-    }
+    void note_got(std::uint32_t peer, std::uint32_t rail, std::uint64_t bytes) noexcept;
     /// The layer above has bulk to get from this peer: links call next_get as they have room.
     void offer_gets(std::uint32_t peer, base::Nanoseconds now) { feeder_.offer_gets(peer, now); }
     [[nodiscard]] const transports::RailTraits& traits(std::uint32_t rail) const noexcept {
@@ -179,11 +170,7 @@ public:
     /// When poll wants to be called even if no rail has anything.
     [[nodiscard]] base::Nanoseconds next_deadline() const noexcept { return std::min(next_deadline_, due_); }
     /// Whoever called may sleep now: does what was put off until it would be worth it.
-    void rest() {
-        if (due_ == never) return;
-        static_cast<void>(catch_up());
-        post_dirty();
-    }
+    void rest();
     /// Whether poll is wanted before that time, which no descriptor of a rail tells who has armed it.
     [[nodiscard]] bool wants_look(base::Nanoseconds before) noexcept;
     /// How long a small message and its answer take over the best link, as known now; 0 without a link.
@@ -216,9 +203,7 @@ private:
     void pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) override;
     void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) override;
     [[nodiscard]] bool resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
-                               base::Nanoseconds now) const override {
-        return recovery_.resting({peer, rail, remote_rail}, now);
-    }
+                               base::Nanoseconds now) const override;
     void peer_leaves(std::uint32_t peer, base::Nanoseconds now) override;
 
     // AssessorHost
@@ -239,7 +224,6 @@ private:
     [[nodiscard]] Found look_round(Above& above, bool exact, base::Nanoseconds now);
     template <typename Above>
     Found poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now);
-    [[nodiscard]] static bool brings_much(std::span<const transports::Event> events) noexcept;
     inline bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
     template <typename Above>
     void handle(Above& above, std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
@@ -249,7 +233,6 @@ private:
     [[nodiscard]] bool take_next(Above& above, Link& link, std::span<const std::byte> bytes, base::Nanoseconds now);
     template <typename Above>
     void take_other(Above& above, Link& link, std::span<const std::byte> bytes, base::Nanoseconds now);
-    static void note_arrival(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) noexcept;
     template <typename Above>
     [[nodiscard]] bool take_in(Above& above, Link& link, Known& known, const FrameHeader& header,
                                std::span<const std::byte> body, base::Nanoseconds now);
@@ -288,13 +271,11 @@ private:
     void route_again(std::uint32_t peer, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
     inline void put_off(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
-    [[nodiscard]] inline static bool follows_lead(Conversation& talk, std::uint32_t bytes,
-                                                  base::Nanoseconds now) noexcept;
     [[nodiscard]] inline Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
     [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
     void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept;
-    [[nodiscard]] static Conversation::Lead lead_of_only(Link& link, base::Nanoseconds until) noexcept;
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
+    void unsettle(Link& link, base::Nanoseconds now);
     void post_dirty();
     bool catch_up();
     void catch_up_and_post();
@@ -306,7 +287,6 @@ private:
     void reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now);
     void release_if_free(std::uint32_t peer, Frame& frame);
     void deny_puts(std::uint32_t peer, Frame& frame);
-    static void drop_put(Frame& frame) noexcept;
     void drop_put(Link& link, Frame& frame);
     void send_ack(Conversation& talk, base::Nanoseconds now);
     void tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
@@ -338,7 +318,6 @@ private:
 
     // Peers (rail_manager.cpp)
     void share_with_node(std::uint32_t rail);
-    void report_damage();
     Conversation& talk_to(std::uint32_t peer) {
         auto& known = peers_[peer];
         return known.talk != nullptr ? *known.talk : begin_talk(known);
@@ -359,8 +338,6 @@ private:
     static constexpr auto never = base::never;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
     static constexpr std::size_t batch = 64;
-    // Fewer bytes of a look are acknowledgements and small messages, which were all there was; of more some may have been left.
-    static constexpr std::size_t much = 4096;
 
     Options options_;
     RailSet& rails_;
@@ -392,10 +369,8 @@ private:
     // for. It is reckoned for many messages at once, when enough have come together, when a decision needs it, or when it is
     // due: by then whatever it feeds would be old.
     static constexpr base::Nanoseconds put_off_longest = 20 * base::microsecond;
-    base::Nanoseconds due_ = never;      // never: there is nothing
-    std::vector<std::uint32_t> heard_;   // links that have brought such an acknowledgement
-    std::vector<std::uint32_t> taking_;  // scratch of take_heard
-    bool heard_awaited_ = false;         // something waits for what they release
+    base::Nanoseconds due_ = never;  // never: there is nothing
+    HeardAcks heard_;
 
     std::unique_ptr<Tracer> tracer_;  // where decisions are to be told
 

@@ -97,7 +97,7 @@ bool RailManager::on_settled(Link& link, const FrameHeader& header, std::span<co
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (!frame.parked) return;
         frame.parked = false;
-        if (frame.denied) drop_put(frame);
+        if (frame.denied) frame.drop_put();
         route_again(peer, *known.talk, frame, now);
         if (frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
     });

@@ -118,6 +118,11 @@ bool RailManager::moved(std::uint32_t peer, std::span<const std::byte> body, bas
     return true;
 }
 
+bool RailManager::resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                          base::Nanoseconds now) const {
+    return recovery_.resting({peer, rail, remote_rail}, now);
+}
+
 void RailManager::pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) {
     const auto pair = pair_of(link);
     if (!link.retried && !hopeless) {
