@@ -26,7 +26,7 @@ constexpr base::Nanoseconds settle_time = 300 * base::millisecond;
 
 std::vector<LinkModel> Engine::models(Peer peer) {
     const Lock lock(*this);
-    return rails_.models(known_peer(peer));
+    return rails_.survey().models(known_peer(peer), now_);
 }
 
 /// Waits until the links to the peer should be there; throws why there is none, so that it cannot be `what`.
@@ -68,9 +68,9 @@ std::vector<std::uint32_t> Engine::links_to_assess(Peer to, std::string_view rai
     const auto selector = base::Selector::parse(rails);
     const auto peer = partner(to);
     connect_links(peer, "measured");
-    auto links = rails_.live_links(peer);
+    auto links = rails_.survey().links(peer);
     std::erase_if(links, [&](std::uint32_t link) {
-        const auto& rail = rail_set_[rails_.rail_of(link)];
+        const auto& rail = rail_set_[rails_.survey().rail_of(link)];
         const std::vector<std::string> names{rail.info.name, rail.info.device};
         const auto match = selector.match(names, rail.info.addresses);
         return match == base::Selector::Match::excluded || match == base::Selector::Match::unlisted;
@@ -83,15 +83,15 @@ std::vector<LinkAssessment> Engine::assess(Peer to, std::string_view rails, cons
     const auto patience = static_cast<base::Nanoseconds>(config_.number("connect.patience"));
     std::vector<LinkAssessment> all;
     for (const auto link : links_to_assess(to, rails)) {
-        const auto& rail = rail_set_[rails_.rail_of(link)];
-        rails_.measure(link, options);
+        const auto& rail = rail_set_[rails_.survey().rail_of(link)];
+        rails_.survey().measure(link, options);
         auto next_report = now();
         double last = 0;
         auto moved = now();
         const auto over = [&] {
-            const auto done = rails_.measured(link);
+            const auto done = rails_.survey().measured(link);
             if (std::exchange(last, done) != done) moved = now_;
-            if (now_ - moved > patience) rails_.stop_measuring(link);  // the peer is silent, and its link full
+            if (now_ - moved > patience) rails_.survey().stop_measuring(link);  // the peer is silent, and its link full
             if (options.progress && (done >= 1 || now_ >= next_report)) {
                 progress_.outside([&] { options.progress(rail.info.name, done); });
                 next_report = now_ + between_reports;
@@ -99,7 +99,7 @@ std::vector<LinkAssessment> Engine::assess(Peer to, std::string_view rails, cons
             return done >= 1;
         };
         progress_until(over, never_ends);
-        if (auto result = rails_.take_assessment(link)) all.push_back(std::move(*result));
+        if (auto result = rails_.survey().take_assessment(link, now_)) all.push_back(std::move(*result));
     }
     return all;
 }

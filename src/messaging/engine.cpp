@@ -39,9 +39,9 @@ rails::RailManager::Options manager_options(const Config& config, const Membersh
     options.fragment = config.number("fragment.size");
     options.patience = static_cast<base::Nanoseconds>(config.number("connect.patience"));
     options.lost_patience = static_cast<base::Nanoseconds>(config.number("recover.patience"));
-    options.keepalive = static_cast<base::Nanoseconds>(config.number("link.keepalive"));
-    options.silence = static_cast<base::Nanoseconds>(config.number("link.silence"));
-    options.unheard = static_cast<base::Nanoseconds>(config.number("link.unheard"));
+    options.watching.keepalive = static_cast<base::Nanoseconds>(config.number("link.keepalive"));
+    options.watching.silence = static_cast<base::Nanoseconds>(config.number("link.silence"));
+    options.watching.unheard = static_cast<base::Nanoseconds>(config.number("link.unheard"));
     options.recovery = {.first = static_cast<base::Nanoseconds>(config.number("recover.first")),
                         .longest = static_cast<base::Nanoseconds>(config.number("recover.longest"))};
     options.acks.delay = static_cast<base::Nanoseconds>(config.number("ack.delay"));

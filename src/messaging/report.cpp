@@ -104,12 +104,12 @@ std::string Engine::report_models() {
                                    "g us", "Mbit/s", "eager B", "drift", "probe frames", "probe B");
     const auto us = [](Nanos time) { return fmt::format("{:.2f}", time.count() / 1000); };
     for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
-        auto links = rails_.models(peer);
-        std::ranges::move(rails_.ended_models(peer), std::back_inserter(links));
+        auto links = rails_.survey().models(peer, now_);
+        std::ranges::move(rails_.survey().ended_models(peer), std::back_inserter(links));
         for (const auto& link : links) {
             ProbeSpent spent;
             for (std::uint32_t rail = 0; rail < rail_set_.size(); ++rail) {
-                if (rail_set_[rail].info.name == link.rail) spent = rails_.probe_spent(rail);
+                if (rail_set_[rail].info.name == link.rail) spent = rails_.survey().probe_spent(rail);
             }
             for (const auto& range : link.model.ranges) {
                 text += fmt::format(fmt::runtime(row), "model", link.rail, rails_.peers().name(peer),

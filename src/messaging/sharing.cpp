@@ -24,19 +24,19 @@ double Engine::flood(std::span<const std::uint32_t> links, const std::string& na
     const auto patience = static_cast<base::Nanoseconds>(config_.number("connect.patience"));
     auto next_report = now();
     const auto over = [&] {
-        const auto done = rails_.flooded();
+        const auto done = rails_.survey().flooded();
         if (options.progress && (done >= 1 || now_ >= next_report)) {
             progress_.outside([&] { options.progress(names, done); });
             next_report = now_ + between_reports;
         }
         return done >= 1;
     };
-    if (!rails_.flood(links)) return 0;
-    for (double before = -1; rails_.flooded() > before;) {
-        before = rails_.flooded();
+    if (!rails_.survey().flood(links)) return 0;
+    for (double before = -1; rails_.survey().flooded() > before;) {
+        before = rails_.survey().flooded();
         if (progress_until(over, now() + patience)) break;
     }
-    return rails_.end_flood();
+    return rails_.survey().end_flood();
 }
 
 /// What two links bring together that bring `alone` each; 0 if one of them died or fell silent.
@@ -59,7 +59,7 @@ SharingAssessment Engine::assess_sharing(Peer to, std::string_view selected, con
     if (links.size() < 2) return result;
     std::vector<std::string> names;
     names.reserve(links.size());
-    for (const auto link : links) names.push_back(rail_set_[rails_.rail_of(link)].info.name);
+    for (const auto link : links) names.push_back(rail_set_[rails_.survey().rail_of(link)].info.name);
 
     std::vector<double> alone;
     for (std::size_t i = 0; i < links.size(); ++i) {
@@ -77,7 +77,7 @@ SharingAssessment Engine::assess_sharing(Peer to, std::string_view selected, con
         }
     }
     const auto groups = model::find_bottlenecks(alone, pairs);
-    rails_.note_groups(known_peer(to), links, alone, groups);
+    rails_.groups().note(known_peer(to), links, alone, groups);
 
     for (const auto& [a, b, together] : pairs) {
         const auto [rail, added] = alone[a] >= alone[b] ? std::pair(a, b) : std::pair(b, a);

@@ -1,6 +1,9 @@
 #include "rails/ack_route.hpp"
 
 #include <algorithm>
+#include <array>
+
+#include "base/bytes.hpp"
 
 namespace railmux::rails {
 
@@ -10,6 +13,27 @@ constexpr std::uint64_t wide_bytes = 16 * 1024;
 // So well is a latency known under traffic.
 constexpr sched::Ticks known_to = sched::to_ticks(10 * base::microsecond);
 }  // namespace
+
+Frame* ack_frame(FramePool& pool, const Session& session, std::optional<std::uint32_t> timed, base::Nanoseconds now) {
+    std::array<std::byte, Session::max_sack_bytes> sack;
+    const auto sack_bytes = session.write_sack(sack);
+    const auto time_bytes = timed ? sizeof(std::uint64_t) : 0;
+    Frame* frame = pool.take(FrameHeader::size + time_bytes + sack_bytes);
+    frame->type = FrameType::ack;
+    frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + time_bytes + sack_bytes);
+    frame->acked = true;  // it is released when it is done
+    // A selective acknowledgement counts from the number in its header, so that number may not be stamped anew.
+    FrameHeader header{.type = FrameType::ack, .aux = session.ack()};
+    auto* body = frame->data() + FrameHeader::size;
+    if (timed) {
+        header.flags = frame->flags = frame_flag::timed;
+        header.seq = *timed;
+        base::store(body, static_cast<std::uint64_t>(now));
+    }
+    write_header(frame->data(), header);
+    std::copy_n(sack.begin(), sack_bytes, body + time_bytes);
+    return frame;
+}
 
 Link& AckRoute::next(Conversation& talk, base::Nanoseconds now) noexcept {
     if (talk.links.size() == 1 || !policy_.predicts()) return least_busy(talk);

@@ -1,19 +1,27 @@
-// AckRoute: the link that an acknowledgement takes which goes by itself, and what else may go over any.
+// AckRoute: the link that an acknowledgement takes which goes by itself, and what else may go over any; and its frame.
 //
 // Threads: one engine at a time.
 // Lifetime: refers to what belongs to the rail manager that has it.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 
 #include "base/clock.hpp"
+#include "rails/frame_pool.hpp"
 #include "rails/ledger.hpp"
 #include "rails/link.hpp"
 #include "rails/peer.hpp"
+#include "rails/session.hpp"
 #include "sched/policy.hpp"
 
 namespace railmux::rails {
+
+/// What has arrived. Nobody acknowledges it, and it may be lost or come twice. Frame `timed` has come now, and was to be timed.
+[[nodiscard]] Frame* ack_frame(FramePool& pool, const Session& session, std::optional<std::uint32_t> timed = {},
+                               base::Nanoseconds now = 0);
 
 class AckRoute {
 public:

@@ -1,7 +1,6 @@
 // RailManager: acknowledging what has come, telling how much of it the application has taken, and hearing the same of what we
 // have sent.
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "rails/rail_manager.hpp"
@@ -17,36 +16,14 @@ void RailManager::run_acks(base::Nanoseconds now) {
     schedule(owed_acks_.run(now, owed, [&](std::uint32_t peer) { send_ack(*talk_of(peer), now); }));
 }
 
-/// What has arrived. Nobody acknowledges it, and it may be lost or come twice. `timed` has just come, and was to be timed.
-Frame* RailManager::ack_frame(const Conversation& talk, std::optional<std::uint32_t> timed, base::Nanoseconds now) {
-    std::array<std::byte, Session::max_sack_bytes> sack;
-    const auto sack_bytes = talk.session.write_sack(sack);
-    const auto time_bytes = timed ? sizeof(std::uint64_t) : 0;
-    Frame* frame = pool_.take(FrameHeader::size + time_bytes + sack_bytes);
-    frame->type = FrameType::ack;
-    frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + time_bytes + sack_bytes);
-    frame->acked = true;  // it is released when it is done
-    // A selective acknowledgement counts from the number in its header, so that number may not be stamped anew.
-    FrameHeader header{.type = FrameType::ack, .aux = talk.session.ack()};
-    auto* body = frame->data() + FrameHeader::size;
-    if (timed) {
-        header.flags = frame->flags = frame_flag::timed;
-        header.seq = *timed;
-        base::store(body, static_cast<std::uint64_t>(now));
-    }
-    write_header(frame->data(), header);
-    std::copy_n(sack.begin(), sack_bytes, body + time_bytes);
-    return frame;
-}
-
 /// Tells when frame `seq` came: now, over this link.
 void RailManager::tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now) {
-    if (!link.asks_too_much()) enqueue(link, ack_frame(talk, seq, now), now);
+    if (!link.asks_too_much()) enqueue(link, ack_frame(pool_, talk.session, seq, now), now);
 }
 
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
     if (talk.links.empty()) return;  // it stays owed until there is a link again
-    enqueue(ack_route_.next(talk, now), ack_frame(talk), now);
+    enqueue(ack_route_.next(talk, now), ack_frame(pool_, talk.session), now);
     talk.owed.told();
 }
 
@@ -55,29 +32,29 @@ void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
 /// Something waits for what acknowledgements release, or it is much. Traces show each by itself.
 void RailManager::want_heard(const Conversation& talk) noexcept {
     if (talk.heavy_outstanding() || tracer_ != nullptr) due_ = 0;
-    heard_awaited_ = heard_awaited_ || talk.hungry || !talk.waiting.empty() || !bulk_peers_.empty();
+    if (talk.hungry || !talk.waiting.empty() || feeder_.any()) heard_.await();
+}
+
+void RailManager::await(std::uint32_t peer) noexcept {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr) return;
+    talk->hungry = talk->acks_wanted = true;
+    due_ = 0;  // perhaps what has been heard already will do
 }
 
 bool RailManager::take_heard() {
-    heard_awaited_ = false;
-    if (heard_.empty()) return false;
-    taking_.swap(heard_);
     base::Nanoseconds at = 0;
     base::Nanoseconds unseen = 0;
-    for (const auto slot : taking_) {
-        Link& link = links_.at(slot);
-        auto heard = std::exchange(link.heard, {});
-        if (!heard.listed || link.state != LinkState::live) continue;  // it was that of a link before
+    const bool any = heard_.take(links_, [&](Link& link, Link::Heard& heard) {
         at = heard.at;
         unseen = heard.at - heard.taken;
         if (heard.header.type < FrameType::eager) heard.header.aux = 0;  // it is no payload
         if (!take_acks(link, heard.header, {}, heard.credit, heard.at)) {
             break_off(link, "it acknowledged what was never sent", heard.at);
         }
-    }
-    taking_.clear();
-    ledger_.settle(at, unseen);
-    return true;
+    });
+    if (any) ledger_.settle(at, unseen);
+    return any;
 }
 
 void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
@@ -122,9 +99,9 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (!(tracer_ == nullptr ? take([](const Frame&) {}) : take(record))) return false;
     if (!moved) return true;
     BulkPlan::acknowledged(talk, now);
-    if (!talk.groups.empty()) review_groups(talk, now);
+    if (!talk.groups.empty()) groups_.review(talk, now);
     if (!talk.waiting.empty()) enter_waiting(peer, talk, now);
-    if (!bulk_peers_.empty()) feed_all(now);
+    if (feeder_.any()) feeder_.feed_all(now);
     talk.hungry = false;
     talk.acks_wanted = talk.heavy_outstanding() || !talk.waiting.empty() || tracer_ != nullptr;
     upper_.on_sendable(peer);

@@ -18,6 +18,17 @@ constexpr base::Nanoseconds spare_rest = 20 * base::microsecond;
 
 bool RailManager::poll(base::Nanoseconds now) { return poll(upper_, now); }
 
+void RailManager::rest() {
+    if (due_ == never) return;
+    static_cast<void>(catch_up());
+    post_dirty();
+}
+
+void RailManager::watched_until(base::Nanoseconds now) noexcept {
+    rounds_.woken(now);
+    keeping_up_.slept(now);
+}
+
 void RailManager::list_rails() {
     watched_of_ = links_.changes();
     rounds_.clear();
@@ -37,10 +48,10 @@ bool RailManager::may_stand_by(std::uint32_t rail) {
     return others;
 }
 
-bool RailManager::brings_much(std::span<const transports::Event> events) noexcept {
+bool brings_much(std::span<const transports::Event> events, std::size_t most) noexcept {
     std::size_t bytes = 0;
     for (const auto& event : events) bytes += event.data.size();
-    return events.size() == batch || bytes >= much;
+    return events.size() == most || bytes >= much;
 }
 
 /// Something is due, or may be.
@@ -50,12 +61,16 @@ void RailManager::keep_time(base::Nanoseconds now) {
     connect_waiting(now);
     take_new_rails(now);
     recover(now);
-    watch_links(now);
+    schedule(watcher_.look(now));
     // Of what has just begun, too; an answer that nobody looked for is no silence.
     schedule(connector_.expire(rounds_.looks().looked));
     schedule(assessor_.repeat(now));
     schedule(assessor_.next_step());
-    if (ledger_.node().take_damage()) report_damage();
+    if (!ledger_.node().take_damage()) return;
+    log_.warning(
+        "{} was written to by something else than railmux: what processes of this host saw of each other's load "
+        "may have been wrong for up to a second",
+        node_table_->path());
 }
 
 void RailManager::on_change(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
@@ -106,7 +121,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     empty_outbox(link);
     links_.remove(link);
     if (peer == no_peer || peers_[peer].talk == nullptr) return;
-    link_over(peer, nonce, now);
+    settling_.link_over(peer, nonce, now);
     auto& known = peers_[peer];
     if (known.left && known.talk->links.empty()) {
         end_session(peer, known.epoch, ErrorCode::peer_left);

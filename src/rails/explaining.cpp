@@ -36,7 +36,7 @@ Explanation RailManager::explain(std::uint32_t peer, std::uint64_t bytes, bool d
                               .gap = nanos(candidate.cost.gap),
                               .backlog_bytes = candidate.backlog,
                               .claimed_bytes = candidate.claimed,
-                              .spare = why_spare(links_.at(talk.links[i])),
+                              .spare = groups_.why_spare(links_.at(talk.links[i])),
                               .recent = candidate.recent,
                               .wait = nanos(prospect.wait),
                               .delivery = nanos(prospect.delivery),

@@ -252,6 +252,14 @@ struct Frame : FrameBulk, FrameState {
         for (const auto& piece : put()) sum += piece.region == 0 ? piece.size : 0;
         return sum;
     }
+    /// It goes without its put, and says so. Of a frame that is on no link, or in its outbox.
+    void drop_put() noexcept {
+        piece_count = 0;
+        payload = 0;
+        summed = false;
+        flags |= frame_flag::denied;
+        stamp_flags(data(), flags);
+    }
     [[nodiscard]] std::uint8_t works() const noexcept { return piece_count == 0 || gets ? 1 : 2; }
 
     /// What it puts on the wire, its put included.

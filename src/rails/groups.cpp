@@ -1,7 +1,8 @@
-// RailManager: links to one peer that share a bottleneck. They count as one: those that fill it are used, the others are
-// spare until one of these is lost. Those that processors move share these by their nature (sched::Processors): of them the
-// fastest stands for all where others were found to share with it.
-#include "rails/rail_manager.hpp"
+#include "rails/groups.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <utility>
 
 namespace railmux::rails {
 
@@ -35,20 +36,14 @@ void mark_spare(Conversation& talk, const LinkGroup& group, bool spare) noexcept
 }
 }  // namespace
 
-bool RailManager::flood(std::span<const std::uint32_t> links) {
-    const auto live = [&](std::uint32_t link) { return links_.at(link).state == LinkState::live; };
-    if (!std::ranges::all_of(links, live)) return false;
-    flooder_.start(links);
-    return true;
-}
-
-void RailManager::note_groups(std::uint32_t peer, std::span<const std::uint32_t> links,
-                              std::span<const double> alone_bps, std::span<const model::Bottleneck> groups) {
+void Groups::note(std::uint32_t peer, std::span<const std::uint32_t> links, std::span<const double> alone_bps,
+                  std::span<const model::Bottleneck> groups) {
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr) return;
     for (const auto& known : talk->groups) mark_spare(*talk, known, false);
     talk->groups.clear();
     const auto live = [&](std::uint32_t link) { return std::ranges::find(talk->links, link) != talk->links.end(); };
+    const auto rail_of = [&](std::uint32_t link) { return links_.at(link).rail; };
     for (std::size_t i = 0; i < links.size(); ++i) {
         if (alone_bps[i] > 0 && live(links[i]))
             ledger_.measured(rail_of(links[i]), sched::to_ticks(8e9 / alone_bps[i]));
@@ -81,8 +76,7 @@ void RailManager::note_groups(std::uint32_t peer, std::span<const std::uint32_t>
     eager_.choose(*talk);
 }
 
-/// The link is gone: what it was spared for, or spared, is to be found out anew.
-void RailManager::forget_groups(Conversation& talk, const Link& with) noexcept {
+void Groups::forget(Conversation& talk, const Link& with) noexcept {
     std::erase_if(talk.groups, [&](const LinkGroup& group) {
         if (!has(group, with.slot)) return false;
         mark_spare(talk, group, false);
@@ -90,8 +84,7 @@ void RailManager::forget_groups(Conversation& talk, const Link& with) noexcept {
     });
 }
 
-/// After acknowledgements: a group whose used rails have become much slower is none any more; the spare ones may be better.
-void RailManager::review_groups(Conversation& talk, base::Nanoseconds now) {
+void Groups::review(Conversation& talk, base::Nanoseconds now) {
     const auto dissolved = std::erase_if(talk.groups, [&](LinkGroup& group) {
         double bps = 0;
         for (std::size_t i = 0; i < group.used; ++i) bps += bps_of(ledger_.pace(group.members[i].rail));
@@ -110,7 +103,7 @@ void RailManager::review_groups(Conversation& talk, base::Nanoseconds now) {
     if (dissolved > 0) eager_.choose(talk);
 }
 
-void RailManager::add_group(LinkModel& model, const Link& link) const {
+void Groups::describe(LinkModel& model, const Link& link) const {
     model.while_shared = model.model;
     for (const auto& group : peers_[link.peer].talk->groups) {
         if (!has(group, link.slot)) continue;
@@ -130,8 +123,7 @@ void RailManager::add_group(LinkModel& model, const Link& link) const {
     if (rails.size() < 2) rails.clear();
 }
 
-/// Why it is given nothing now; empty if that is not so.
-std::string RailManager::why_spare(const Link& link) const {
+std::string Groups::why_spare(const Link& link) const {
     const auto& talk = *peers_[link.peer].talk;
     const auto& own = talk.candidates[link.place];
     if (!own.spare) return {};

@@ -153,6 +153,7 @@ public:
     /// Counts links that came and went.
     [[nodiscard]] std::uint64_t changes() const noexcept { return changes_; }
     [[nodiscard]] Link& at(std::uint32_t slot) noexcept { return links_[slot]; }
+    [[nodiscard]] const Link& at(std::uint32_t slot) const noexcept { return links_[slot]; }
     [[nodiscard]] bool any_of(std::uint32_t rail) const noexcept { return count_[rail] > 0; }
 
     /// Calls `visit(Link&)` for every link in use. `visit` may add and remove links.

@@ -6,7 +6,9 @@
 // counts). Conversation comes with the first operation.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -16,6 +18,7 @@
 #include <railmux/error.hpp>
 
 #include "base/clock.hpp"
+#include "base/in_line.hpp"
 #include "base/stable_vector.hpp"
 #include "rails/inflow.hpp"
 #include "rails/link.hpp"
@@ -107,6 +110,22 @@ struct Conversation {
         sched::Ticks slack = 0;
         sched::Ticks gap = 0;
         sched::Ticks per_byte = 0;
+
+        /// Of the only link there is to choose.
+        [[nodiscard]] static Lead only(Link& link, base::Nanoseconds until) noexcept {
+            const auto most = std::max<std::uint64_t>(sched::light_bytes, link.at_once_max);
+            return {.link = &link,
+                    .most = static_cast<std::uint32_t>(most),
+                    .until = until,
+                    .slack = std::numeric_limits<sched::Ticks>::max()};
+        }
+        /// Whether a frame of so many bytes goes where the others went of late.
+        [[nodiscard]] RAILMUX_IN_LINE bool takes(std::uint32_t size, base::Nanoseconds now) noexcept {
+            if (now >= until || size > most) [[unlikely]]
+                return false;
+            slack -= gap + static_cast<sched::Ticks>(size) * per_byte;
+            return slack >= 0;
+        }
     };
     Lead lead;
 

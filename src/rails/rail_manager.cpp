@@ -8,10 +8,19 @@ namespace {
 // Between attempts while operations wait: soon enough for a peer that is just starting, rare enough to burden nobody.
 constexpr base::Nanoseconds first_back_off = 20 * base::millisecond;
 constexpr base::Nanoseconds longest_back_off = base::second;
+
+/// For these rails.
+RailManager::Options fit(RailManager::Options options, const RailSet& rails) {
+    for (std::uint32_t rail = 0; rail < rails.size(); ++rail) {  // a piece may go another way than it was cut for
+        options.fragment = std::min(options.fragment, rails[rail].traits().max_put);
+    }
+    return options;
+}
+
 }  // namespace
 
 RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy, Upper& upper, base::Logger& log)
-    : options_(std::move(options)),
+    : options_(fit(std::move(options), rails)),
       rails_(rails),
       policy_(policy),
       upper_(upper),
@@ -24,12 +33,15 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       flooder_(links_, pool_, *this, assessor_),
       ledger_(rails.capacity(), policy, peers_, links_, rounds_.looks(), keeping_up_),
       plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_),
+      feeder_(options_.fragment, peers_, links_, plan_, ledger_, regions_, pool_, upper_, *this),
       eager_(options_.eager, rails_, links_),
+      watcher_(options_.watching, options_.fragment, rails_, peers_, links_, pool_, *this),
+      groups_(rails_, peers_, links_, ledger_, eager_, log_),
+      survey_(rails_, peers_, links_, {.ledger = ledger_, .eager = eager_, .groups = groups_}, assessor_, flooder_),
       owed_acks_(options_.acks),
-      ack_route_(policy_, ledger_, links_, owed_acks_.delay()) {
-    // A piece may go another way than it was cut for.
+      ack_route_(policy_, ledger_, links_, owed_acks_.delay()),
+      settling_(rails_, peers_, links_, pool_, ack_route_, *this) {
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
-        options_.fragment = std::min(options_.fragment, rails_[rail].traits().max_put);
         posts_need_polls_ = posts_need_polls_ || rails_[rail].traits().posts_need_polls;
         share_with_node(rail);
     }
@@ -58,13 +70,6 @@ void RailManager::share_with_node(std::uint32_t rail) {
     if (ledger_.node().share(rail, sched::device_number(traits.name))) return;
     log_.warning("rail {}: its load is not shown to other processes of this host: {} is full", traits.name,
                  node_table_->path());
-}
-
-void RailManager::report_damage() {
-    log_.warning(
-        "{} was written to by something else than railmux: what processes of this host saw of each other's load "
-        "may have been wrong for up to a second",
-        node_table_->path());
 }
 
 // --- Peers -----------------------------------------------------------------------------------------------------------
@@ -197,7 +202,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
     recovery_.forget(peer);
     ledger_.charge_late();  // what is charged can be released
     if (known.talk != nullptr) {
-        for (const auto slot : known.talk->links) keep_model(links_.at(slot));
+        for (const auto slot : known.talk->links) survey_.keep(links_.at(slot), now_);
     }
     const auto talk = std::move(known.talk);
     if (talk == nullptr) return;  // it had not begun
@@ -210,7 +215,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
         flooder_.link_down(link);
     }
     plan_.drop(*talk);
-    std::erase(bulk_peers_, peer);
+    feeder_.forget(peer);
     const auto let_go = [&](Frame& frame) {
         ledger_.uncharge(frame, now_);
         frame.acked = frame.abandoned = true;
@@ -279,28 +284,28 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     talk.follows = options_.connector.self.instance > peers_[peer].instance;
     talk.linked = true;
     peers_[peer].loss_told = false;
-    next_turn_ = std::min(next_turn_, now + options_.keepalive);
-    next_watch_ = std::min(next_watch_, next_turn_);
-    schedule(next_watch_);
+    schedule(watcher_.link_up(now));
     talk.wanted = false;
     talk.causes.clear();
     mark_dirty(link);  // the proof, if it was ours to give
     reroute(peer, no_link, now);
     // Perhaps nobody has anything to say, and what was taken while there was no link is still to be told.
     if (talk.owed.any()) hurry_ack(peer, talk);
-    if (upper_.bulk_left(peer, link.remote_rail) > 0) {  // it may have waited for just this link
-        note_bulk_peer(peer);
-        feed_links(peer, now);
-    }
-    feed_gets(link, now);
+    feeder_.link_up(link, now);
     if (!incomplete_.empty()) schedule(now);
     schedule(recovery_.next_due());
     upper_.on_sendable(peer);
 }
 
+void RailManager::model_changed(Link& link) {
+    auto& talk = *peers_[link.peer].talk;
+    talk.costs[link.place] = Survey::cost_by(link.assessed->model);
+    eager_.choose(talk);
+}
+
 void RailManager::link_dropped(Link& link, base::Nanoseconds now) {
     ledger_.charge_late();  // its frames are about to go elsewhere
-    keep_model(link);
+    survey_.keep(link, now_);
     detach(link);
     assessor_.link_down(link);
     flooder_.link_down(link);
@@ -325,7 +330,7 @@ void RailManager::detach(Link& link) {
     talk.candidates.erase(talk.candidates.begin() + at);
     talk.links.erase(place);
     number_links(talk);
-    forget_groups(talk, link);
+    Groups::forget(talk, link);
     eager_.choose(talk);
 }
 
@@ -338,7 +343,8 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.refreshed = 0;
     talk.only = Conversation::none;
     // The only link needs no choice, ever. Traces show each decision.
-    if (talk.links.size() == 1 && tracer_ == nullptr) talk.lead = lead_of_only(links_.at(talk.links.front()), never);
+    if (talk.links.size() == 1 && tracer_ == nullptr)
+        talk.lead = Conversation::Lead::only(links_.at(talk.links.front()), never);
     for (std::uint32_t i = 0; i < talk.links.size(); ++i) links_.at(talk.links[i]).place = i;
 }
 

@@ -29,11 +29,15 @@
 #include "rails/bulk_plan.hpp"
 #include "rails/connector.hpp"
 #include "rails/eager_switch.hpp"
+#include "rails/feeder.hpp"
 #include "rails/flooder.hpp"
 #include "rails/frame_pool.hpp"
+#include "rails/groups.hpp"
+#include "rails/heard_acks.hpp"
 #include "rails/keeping_up.hpp"
 #include "rails/ledger.hpp"
 #include "rails/link.hpp"
+#include "rails/link_host.hpp"
 #include "rails/node_table.hpp"
 #include "rails/owed_acks.hpp"
 #include "rails/peer.hpp"
@@ -41,13 +45,16 @@
 #include "rails/recovery.hpp"
 #include "rails/regions.hpp"
 #include "rails/rounds.hpp"
+#include "rails/settling.hpp"
+#include "rails/survey.hpp"
 #include "rails/tracer.hpp"
 #include "rails/upper.hpp"
+#include "rails/watcher.hpp"
 #include "sched/policy.hpp"
 
 namespace railmux::rails {
 
-class RailManager final : private ConnectorHost, private AssessorHost {
+class RailManager final : private ConnectorHost, private AssessorHost, private LinkHost, private FeederHost {
 public:
     struct Options {
         base::Clock clock = &base::now_ns;  // the one that calls read which pass `now`
@@ -56,10 +63,7 @@ public:
         Tracer::Options tracer;
         Recovery::Options recovery;
         EagerSwitch::Options eager;
-        base::Nanoseconds keepalive =
-            base::second / 4;                      // without traffic, until an idle link is looked after; 0: never
-        base::Nanoseconds silence = base::second;  // of a link, until it is lost
-        base::Nanoseconds unheard = 120 * base::second;       // ... whose network tells nothing
+        Watcher::Options watching;
         base::Nanoseconds patience = 10 * base::second;       // without a first link, before operations fail
         base::Nanoseconds lost_patience = 30 * base::second;  // ... where there was one
         OwedAcks::Options acks;
@@ -84,12 +88,7 @@ public:
     std::uint32_t learn(const ProcessAddress& address, Source source = Source::carried);
 
     /// Operations wait until more can be sent to the peer: on_sendable follows as soon as that may be so.
-    void await(std::uint32_t peer) noexcept {
-        if (auto* talk = peers_[peer].talk.get(); talk != nullptr) {
-            talk->hungry = talk->acks_wanted = true;
-            due_ = 0;  // perhaps what has been heard already will do
-        }
-    }
+    void await(std::uint32_t peer) noexcept;
     /// Brings up links to the peer if there are none; on_sendable or on_peer_gone follows.
     void want(std::uint32_t peer, base::Nanoseconds now);
     /// Fails what waits for a link to the peer: it is known why there can be none.
@@ -100,10 +99,7 @@ public:
     /// (peer_lost). Links that are still up bring what it had sent; without any nobody looks for it.
     void ended(std::uint32_t peer, std::uint64_t instance, ErrorCode how, base::Nanoseconds now);
     /// Whatever came before `now` would have woken the caller, who slept until then.
-    void watched_until(base::Nanoseconds now) noexcept {
-        rounds_.woken(now);
-        keeping_up_.slept(now);
-    }
+    void watched_until(base::Nanoseconds now) noexcept;
     /// The conversation with the peer, if a message may go to it now; else nullptr.
     [[nodiscard]] Conversation* sendable(std::uint32_t peer) const noexcept {
         const auto& known = peers_[peer];
@@ -126,11 +122,9 @@ public:
         if (tracer_ != nullptr) tracer_->offered(peer, token, bytes, now);
     }
     /// The peer has got so much of what was offered to it over that rail.
-    void note_got(std::uint32_t peer, std::uint32_t rail, std::uint64_t bytes) noexcept {
-        peers_[peer].traffic[rail].sent_bytes += bytes;
-    }
+    void note_got(std::uint32_t peer, std::uint32_t rail, std::uint64_t bytes) noexcept;
     /// The layer above has bulk to get from this peer: links call next_get as they have room.
-    void offer_gets(std::uint32_t peer, base::Nanoseconds now);
+    void offer_gets(std::uint32_t peer, base::Nanoseconds now) { feeder_.offer_gets(peer, now); }
     [[nodiscard]] const transports::RailTraits& traits(std::uint32_t rail) const noexcept {
         return rails_[rail].traits();
     }
@@ -163,28 +157,8 @@ public:
 
     // --- Models ------------------------------------------------------------------------------------------------------
 
-    [[nodiscard]] std::vector<LinkModel> models(std::uint32_t peer);
-    /// The same of links that have ended, and that no other one has taken the place of.
-    [[nodiscard]] std::vector<LinkModel> ended_models(std::uint32_t peer) const;
-    [[nodiscard]] const ProbeSpent& probe_spent(std::uint32_t rail) const noexcept { return assessor_.spent(rail); }
-    /// Links to the peer, by number; a number is good until the link dies.
-    [[nodiscard]] std::vector<std::uint32_t> live_links(std::uint32_t peer) const;
-    [[nodiscard]] std::uint32_t rail_of(std::uint32_t link) { return links_.at(link).rail; }
-    /// Starts a full measurement of a link; how far it is, from 0 to 1; and its result, once, when it is at 1. There is no
-    /// result when the link died.
-    void measure(std::uint32_t link, const AssessOptions& options);
-    void stop_measuring(std::uint32_t link);
-    [[nodiscard]] double measured(std::uint32_t link);
-    [[nodiscard]] std::optional<LinkAssessment> take_assessment(std::uint32_t link);
-    /// Floods links of a peer at the same time; how far that is, from 0 to 1; and what they brought together, in bits per
-    /// second: 0 if it ends before it is at 1, or when one of them died. False, and nothing happens, if one is dead.
-    [[nodiscard]] bool flood(std::span<const std::uint32_t> links);
-    [[nodiscard]] double flooded() const noexcept { return flooder_.progress(); }
-    double end_flood() noexcept { return flooder_.end(); }
-    /// Flooded one by one these links of the peer brought `alone_bps`; `groups` (of places in `links`) share. Whatever was
-    /// known of groups before is forgotten.
-    void note_groups(std::uint32_t peer, std::span<const std::uint32_t> links, std::span<const double> alone_bps,
-                     std::span<const model::Bottleneck> groups);
+    [[nodiscard]] Survey& survey() noexcept { return survey_; }
+    [[nodiscard]] Groups& groups() noexcept { return groups_; }
 
     // --- Progress ----------------------------------------------------------------------------------------------------
 
@@ -196,11 +170,7 @@ public:
     /// When poll wants to be called even if no rail has anything.
     [[nodiscard]] base::Nanoseconds next_deadline() const noexcept { return std::min(next_deadline_, due_); }
     /// Whoever called may sleep now: does what was put off until it would be worth it.
-    void rest() {
-        if (due_ == never) return;
-        static_cast<void>(catch_up());
-        post_dirty();
-    }
+    void rest();
     /// Whether poll is wanted before that time, which no descriptor of a rail tells who has armed it.
     [[nodiscard]] bool wants_look(base::Nanoseconds before) noexcept;
     /// How long a small message and its answer take over the best link, as known now; 0 without a link.
@@ -233,9 +203,7 @@ private:
     void pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) override;
     void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) override;
     [[nodiscard]] bool resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
-                               base::Nanoseconds now) const override {
-        return recovery_.resting({peer, rail, remote_rail}, now);
-    }
+                               base::Nanoseconds now) const override;
     void peer_leaves(std::uint32_t peer, base::Nanoseconds now) override;
 
     // AssessorHost
@@ -243,12 +211,19 @@ private:
     void model_changed(Link& link) override;
     [[nodiscard]] base::Nanoseconds busy() const noexcept override { return ledger_.busy(); }
 
+    // LinkHost
+    void enqueue(Link& link, Frame* frame, base::Nanoseconds now) override;
+    void break_off(Link& link, std::string_view cause, base::Nanoseconds now) override;
+
+    // FeederHost
+    void number(Conversation& talk, Frame& frame, base::Nanoseconds now) override;
+    void line_up(Link& link, Frame* frame, base::Nanoseconds now) override;
+
     // The way up (way_up.hpp)
     template <typename Above>
     [[nodiscard]] Found look_round(Above& above, bool exact, base::Nanoseconds now);
     template <typename Above>
     Found poll_rail(Above& above, std::uint32_t rail, bool exact, base::Nanoseconds now);
-    [[nodiscard]] static bool brings_much(std::span<const transports::Event> events) noexcept;
     inline bool take_note(std::uint32_t rail, std::span<const transports::Event> events) noexcept;
     template <typename Above>
     void handle(Above& above, std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
@@ -258,7 +233,6 @@ private:
     [[nodiscard]] bool take_next(Above& above, Link& link, std::span<const std::byte> bytes, base::Nanoseconds now);
     template <typename Above>
     void take_other(Above& above, Link& link, std::span<const std::byte> bytes, base::Nanoseconds now);
-    static void note_arrival(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) noexcept;
     template <typename Above>
     [[nodiscard]] bool take_in(Above& above, Link& link, Known& known, const FrameHeader& header,
                                std::span<const std::byte> body, base::Nanoseconds now);
@@ -275,33 +249,19 @@ private:
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                                  bool credit, base::Nanoseconds now);
     void on_control(Link& link, const FrameHeader& header, std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] bool on_settled(Link& link, const FrameHeader& header, std::span<const std::byte> body,
+                                  base::Nanoseconds now);
     [[nodiscard]] bool hand_up_own(std::uint32_t peer, Known& known, const FrameHeader& header,
                                    std::span<const std::byte> body, base::Nanoseconds now);
+    [[nodiscard]] std::optional<std::span<const std::byte>> opened(Link& link, std::span<const std::byte> bytes,
+                                                                   base::Nanoseconds now);
+    void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
     void list_rails();
     [[nodiscard]] bool may_stand_by(std::uint32_t rail);
     void keep_time(base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
     void want_heard(const Conversation& talk) noexcept;
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body, base::Nanoseconds now);
-    void break_off(Link& link, std::string_view cause, base::Nanoseconds now);
-
-    // Corrupted data, and what came before a link was over (settling.cpp)
-    [[nodiscard]] std::optional<std::span<const std::byte>> opened(Link& link, std::span<const std::byte> bytes,
-                                                                   base::Nanoseconds now);
-    void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
-    [[nodiscard]] bool puts_end_links() const noexcept;
-    [[nodiscard]] bool park(const Link& link, Frame& frame) noexcept;
-    void ask_to_settle(Conversation& talk, base::Nanoseconds now);
-    [[nodiscard]] bool on_settle(Link& link, std::span<const std::byte> body, base::Nanoseconds now);
-    [[nodiscard]] bool ask_over(std::uint32_t peer, const Conversation::Asked& asked, base::Nanoseconds now);
-    void answer_settle(Conversation& talk, std::uint64_t by, std::span<const std::uint64_t> nonces,
-                       base::Nanoseconds now);
-    void send_settled(const Conversation& talk, Link& link, std::span<const std::uint64_t> nonces,
-                      base::Nanoseconds now);
-    void settle_anew(Conversation& talk, base::Nanoseconds now);
-    [[nodiscard]] bool on_settled(Link& link, const FrameHeader& header, std::span<const std::byte> body,
-                                  base::Nanoseconds now);
-    void link_over(std::uint32_t peer, std::uint64_t nonce, base::Nanoseconds now);
 
     // Sending (sending.cpp)
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
@@ -309,26 +269,14 @@ private:
     void enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void route_again(std::uint32_t peer, Conversation& talk, Frame& frame, base::Nanoseconds now);
-    void enqueue(Link& link, Frame* frame, base::Nanoseconds now);
     void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
     inline void put_off(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
-    [[nodiscard]] inline static bool follows_lead(Conversation& talk, std::uint32_t bytes,
-                                                  base::Nanoseconds now) noexcept;
     [[nodiscard]] inline Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
     [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
     void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept;
-    [[nodiscard]] static Conversation::Lead lead_of_only(Link& link, base::Nanoseconds until) noexcept;
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
-    void line_up(Link& link, Frame* frame, base::Nanoseconds now);
+    void unsettle(Link& link, base::Nanoseconds now);
     void post_dirty();
-    void note_bulk_peer(std::uint32_t peer);
-    void feed_links(std::uint32_t peer, base::Nanoseconds now);
-    void feed_planned(std::uint32_t peer, base::Nanoseconds now);
-    void feed_bulk(Link& link, base::Nanoseconds now);
-    void feed_all(base::Nanoseconds now);
-    void feed_gets(Link& link, base::Nanoseconds now);
-    void end_get(Link& link, Frame& frame, transports::WorkStatus status);
-    void number(Conversation& talk, Frame& frame, base::Nanoseconds now);
     bool catch_up();
     void catch_up_and_post();
     void mark_dirty(Link& link);
@@ -339,11 +287,8 @@ private:
     void reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now);
     void release_if_free(std::uint32_t peer, Frame& frame);
     void deny_puts(std::uint32_t peer, Frame& frame);
-    static void drop_put(Frame& frame) noexcept;
     void drop_put(Link& link, Frame& frame);
     void send_ack(Conversation& talk, base::Nanoseconds now);
-    [[nodiscard]] Frame* ack_frame(const Conversation& talk, std::optional<std::uint32_t> timed = {},
-                                   base::Nanoseconds now = 0);
     void tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                 base::Nanoseconds now);
@@ -371,23 +316,8 @@ private:
     void take_new_rails(base::Nanoseconds now);
     void connect_all_anew(base::Nanoseconds now);
 
-    // Whether links are still there (watching.cpp)
-    void unsettle(Link& link, base::Nanoseconds now);
-    void watch_links(base::Nanoseconds now);
-    void keep_alive(Link& link, base::Nanoseconds now);
-    [[nodiscard]] base::Nanoseconds watch_link(Link& link, base::Nanoseconds now);
-    [[nodiscard]] bool gone_unheard(Link& link, base::Nanoseconds now);
-    [[nodiscard]] bool heard_elsewhere(const Link& silent, base::Nanoseconds now);
-
-    // Groups (groups.cpp)
-    void forget_groups(Conversation& talk, const Link& with) noexcept;
-    void review_groups(Conversation& talk, base::Nanoseconds now);
-    void add_group(LinkModel& model, const Link& link) const;
-    [[nodiscard]] std::string why_spare(const Link& link) const;
-
     // Peers (rail_manager.cpp)
     void share_with_node(std::uint32_t rail);
-    void report_damage();
     Conversation& talk_to(std::uint32_t peer) {
         auto& known = peers_[peer];
         return known.talk != nullptr ? *known.talk : begin_talk(known);
@@ -404,15 +334,10 @@ private:
     void drain();
     [[nodiscard]] Frame* closing_frame();
     void close_late(base::Nanoseconds now);
-    [[nodiscard]] LinkModel model_of(const Link& link) const;
-    void keep_model(const Link& link);
-    [[nodiscard]] LogGP corrected(LogGP model, const sched::Pace& pace) const;
 
     static constexpr auto never = base::never;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
     static constexpr std::size_t batch = 64;
-    // Fewer bytes of a look are acknowledgements and small messages, which were all there was; of more some may have been left.
-    static constexpr std::size_t much = 4096;
 
     Options options_;
     RailSet& rails_;
@@ -435,20 +360,23 @@ private:
     std::optional<NodeTable> node_table_;  // outlives what is noted in it
     Ledger ledger_;
     BulkPlan plan_;
+    Feeder feeder_;
     EagerSwitch eager_;
+    Watcher watcher_;
+    Groups groups_;
+    Survey survey_;
     // What can wait: what light frames cost, and acknowledgements that came with frames and release nothing that anybody waits
     // for. It is reckoned for many messages at once, when enough have come together, when a decision needs it, or when it is
     // due: by then whatever it feeds would be old.
     static constexpr base::Nanoseconds put_off_longest = 20 * base::microsecond;
-    base::Nanoseconds due_ = never;      // never: there is nothing
-    std::vector<std::uint32_t> heard_;   // links that have brought such an acknowledgement
-    std::vector<std::uint32_t> taking_;  // scratch of take_heard
-    bool heard_awaited_ = false;         // something waits for what they release
+    base::Nanoseconds due_ = never;  // never: there is nothing
+    HeardAcks heard_;
 
     std::unique_ptr<Tracer> tracer_;  // where decisions are to be told
 
     OwedAcks owed_acks_;
     AckRoute ack_route_;
+    Settling settling_;
     std::vector<std::uint32_t> dirty_;       // links with something to post
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
@@ -461,17 +389,11 @@ private:
     Look look_;                // the one whose events are being handled,
     bool exact_look_ = false;  // if that is true; else nobody took the time
     base::Nanoseconds next_deadline_ = never;
-    base::Nanoseconds next_watch_ = never;         // when links are looked at
-    base::Nanoseconds next_scan_ = never;          // when other devices are looked for
-    base::Nanoseconds next_turn_ = never;          // ... and idle ones, too
-    base::Nanoseconds turn_ = options_.keepalive;  // between two turns of an idle one
-    bool posts_need_polls_ = false;                // of any rail
+    base::Nanoseconds next_scan_ = never;  // when other devices are looked for
+    bool posts_need_polls_ = false;        // of any rail
     std::array<transports::Event, batch> events_;
     std::array<transports::Work, batch> works_;
     std::array<transports::Segment, batch> segments_;  // of those that send a frame
-    std::vector<std::uint32_t> bulk_peers_;            // that the layer above has bulk for
-    bool bulk_offered_ = false;                        // for some of them, since links were given pieces last
-    std::uint32_t next_fed_ = 0;                       // whose turn it is among those
 };
 
 }  // namespace railmux::rails

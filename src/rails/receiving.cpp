@@ -1,5 +1,11 @@
-// RailManager, the way up (way_up.hpp): frames that are rare.
+// RailManager, the way up (way_up.hpp): frames that are rare, and those of links with checksums, which are looked at here
+// before anybody believes them: a link that brings something else than was sent is given up, and rests for a while.
 #include "rails/way_up.hpp"
+
+#include <fmt/format.h>
+
+#include "base/crc32c.hpp"
+#include "rails/seal.hpp"
 
 namespace railmux::rails {
 
@@ -15,8 +21,9 @@ void RailManager::on_control(Link& link, const FrameHeader& header, std::span<co
     }
     if (header.type == FrameType::lost || header.type == FrameType::settle) {
         if (!hear_ack(link, talk, header, now)) return;  // whoever sent it need not tell once more
+        static_cast<void>(catch_up());                   // links are about to change
         const bool good =
-            header.type == FrameType::lost ? lost_there(link.peer, body, now) : on_settle(link, body, now);
+            header.type == FrameType::lost ? lost_there(link.peer, body, now) : settling_.asked(link, body, now);
         if (!good) break_off(link, "it sent a malformed frame", now);
         return;
     }
@@ -68,6 +75,57 @@ bool RailManager::hand_up_own(std::uint32_t peer, Known& known, const FrameHeade
         return true;
     }
     return header.type == FrameType::address && moved(peer, body, now);
+}
+
+/// What had come over links that are over is acknowledged here; what had not never will, and is sent again. False: that is
+/// malformed.
+bool RailManager::on_settled(Link& link, const FrameHeader& header, std::span<const std::byte> body,
+                             base::Nanoseconds now) {
+    const auto answer = Settling::parse(body);
+    if (!answer) return false;
+    const auto peer = link.peer;
+    auto& known = peers_[peer];
+    auto acks = header;
+    acks.aux = answer->ack;
+    const bool credit = known.talk->take_credit(header);
+    if (!take_acks(link, acks, answer->sack, credit, now)) {
+        break_off(link, "it acknowledged what was never sent", now);
+        return true;
+    }
+    if (!settling_.answered(*known.talk, *answer, now)) return true;
+    static_cast<void>(catch_up());
+    known.talk->session.for_each_unacknowledged([&](Frame& frame) {
+        if (!frame.parked) return;
+        frame.parked = false;
+        if (frame.denied) frame.drop_put();
+        route_again(peer, *known.talk, frame, now);
+        if (frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
+    });
+    return true;
+}
+
+// --- Checksums -------------------------------------------------------------------------------------------------------
+
+/// The frame in `bytes`; nothing if it, or the bulk that it closes, is not what was sent: then the link is broken off.
+std::optional<std::span<const std::byte>> RailManager::opened(Link& link, std::span<const std::byte> bytes,
+                                                              base::Nanoseconds now) {
+    const auto opened = open_sealed(bytes);
+    if (!opened) {
+        corrupted(link, "a frame", now);
+        return std::nullopt;
+    }
+    const auto header = parse_header(opened->frame);
+    if (!header || header->type != FrameType::fin || (header->flags & frame_flag::denied) != 0) return opened->frame;
+    const auto bulk = upper_.closed_by(link.peer, opened->frame.subspan(FrameHeader::size));
+    if (bulk.empty() || base::crc32c(bulk) == opened->put_sum) return opened->frame;
+    corrupted(link, fmt::format("{} bytes of a large message", bulk.size()), now);
+    return std::nullopt;
+}
+
+void RailManager::corrupted(Link& link, std::string_view what, base::Nanoseconds now) {
+    ++peers_[link.peer].traffic[link.rail].corrupted_frames;
+    link.corrupted = true;
+    break_off(link, fmt::format("corrupted data (the checksum of {} is wrong)", what), now);
 }
 
 }  // namespace railmux::rails

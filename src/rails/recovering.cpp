@@ -54,7 +54,6 @@ void RailManager::tell_lost(const Link& link, base::Nanoseconds now) {
 bool RailManager::lost_there(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
     if (body.size() != sizeof(Link::nonce)) return false;
     const auto nonce = base::load<std::uint64_t>(body.data());
-    static_cast<void>(catch_up());  // links are about to change
     for (const auto slot : std::vector(peers_[peer].talk->links)) {
         if (Link& link = links_.at(slot); link.nonce == nonce) break_off(link, "the other side lost it", now);
     }
@@ -117,6 +116,11 @@ bool RailManager::moved(std::uint32_t peer, std::span<const std::byte> body, bas
     if (std::ranges::find(incomplete_, peer) == incomplete_.end()) incomplete_.push_back(peer);
     schedule(now);
     return true;
+}
+
+bool RailManager::resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
+                          base::Nanoseconds now) const {
+    return recovery_.resting({peer, rail, remote_rail}, now);
 }
 
 void RailManager::pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) {

@@ -2,7 +2,6 @@
 #include "rails/rail_manager.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "rails/seal.hpp"
@@ -19,7 +18,6 @@ namespace {
 constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
 // Where it is not loads that decide, but one of the two ends, or which rails are spare: that is judged less often.
 constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
-constexpr sched::Ticks endless = std::numeric_limits<sched::Ticks>::max();
 // No rail is slower; and what a light frame takes is far from overflow.
 constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
 // Up to 2.5 Gbit/s (3.2 ns a byte) a network is slow: it is given little at a time, which there costs a core some hundredths.
@@ -37,13 +35,24 @@ void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) 
     }
 }
 
+void RailManager::offer_bulk(std::uint32_t peer) {
+    if (peers_[peer].talk == nullptr) return;
+    feeder_.offer(peer);
+    heard_.await();
+    due_ = 0;
+}
+
+void RailManager::note_got(std::uint32_t peer, std::uint32_t rail, std::uint64_t bytes) noexcept {
+    peers_[peer].traffic[rail].sent_bytes += bytes;
+}
+
 /// The window has room again.
 void RailManager::enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
     while (!talk.waiting.empty() && talk.session.open()) enter(peer, talk, talk.waiting.pop(), now);
 }
 
 void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    if (frame->piece_count > 0 || !follows_lead(talk, frame->bytes, now)) {
+    if (frame->piece_count > 0 || !talk.lead.takes(frame->bytes, now)) {
         return enter_by_choice(peer, talk, frame, now);
     }
     number(talk, *frame, now);
@@ -77,11 +86,11 @@ void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::
 /// Does what was put off: first what was sent is charged, then what was acknowledged is taken off. True if there was something.
 bool RailManager::catch_up() {
     due_ = never;
-    if (heard_.empty() && !ledger_.any_late() && !bulk_offered_) return false;
+    if (!heard_.any() && !ledger_.any_late() && !feeder_.offered()) return false;
     ledger_.charge_late();
     const bool taken = take_heard();
-    if (!bulk_offered_) return taken;
-    feed_all(now_);
+    if (!feeder_.offered()) return taken;
+    feeder_.feed_all(now_);
     return true;
 }
 
@@ -95,12 +104,6 @@ void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanose
                  .slack = policy_.lead(talk.candidates, choice, sched::light_bytes, now),
                  .gap = talk.candidates[choice].stream ? 0 : cost.gap,
                  .per_byte = std::min(cost.per_byte, longest_per_byte)};
-}
-
-/// Of the only one there is to choose.
-Conversation::Lead RailManager::lead_of_only(Link& link, base::Nanoseconds until) noexcept {
-    const auto most = std::max<std::uint64_t>(sched::light_bytes, link.at_once_max);
-    return {.link = &link, .most = static_cast<std::uint32_t>(most), .until = until, .slack = endless};
 }
 
 /// Where there is nothing to choose: the only link, or the only one that is not spare, for a while after that was found. Traces
@@ -119,7 +122,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     }
     if (frame->piece_count > 0 || only_link(talk, now) == nullptr) ledger_.refresh(talk, now);
     if (Link* only = only_link(talk, now); only != nullptr && frame->piece_count == 0) {
-        if (talk.links.size() > 1) talk.lead = lead_of_only(*only, talk.refreshed + long_lead_time);
+        if (talk.links.size() > 1) talk.lead = Conversation::Lead::only(*only, talk.refreshed + long_lead_time);
         return hand_over(*only, talk, frame, now);
     }
     std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
@@ -157,6 +160,9 @@ void RailManager::enqueue(Link& link, Frame* frame, base::Nanoseconds now) {
     line_up(link, frame, now);
     if (!frame->acked) ledger_.charge(link, *frame, now);
 }
+
+/// Something is sent over a link that nobody looks at now.
+void RailManager::unsettle(Link& link, base::Nanoseconds now) { schedule(watcher_.unsettle(link, now)); }
 
 void RailManager::line_up(Link& link, Frame* frame, base::Nanoseconds now) {
     if (link.silence.settled()) [[unlikely]]
@@ -268,7 +274,7 @@ void RailManager::drop_put(Link& link, Frame& frame) {
     ledger_.uncharge(frame, now_);
     link.queued_bytes -= frame.wire_bytes();
     --link.bulk;
-    drop_put(frame);
+    frame.drop_put();
     link.queued_bytes += frame.wire_bytes();
     if (charged) ledger_.charge(link, frame, now_);
 }
@@ -301,15 +307,13 @@ void RailManager::on_done(std::uint32_t rail, const transports::Event& event, ba
     auto& frame = *reinterpret_cast<Frame*>(event.cookie);  // NOLINT: a cookie is what post_outbox made of a frame
     --frame.undone;
     if (link == nullptr) return;
-    if (frame.gets) return end_get(*link, frame, event.status);
+    if (frame.gets) return feeder_.end_get(*link, frame, event.status, now_);
     if (event.status == transports::WorkStatus::access_denied) deny_puts(link->peer, frame);
     if (frame.undone > 0 || frame.queued) return;
     const bool bulk = frame.piece_count > 0;
     if (bulk) --link->bulk;
     sent_off(*link, frame);
-    if (!bulk || link->state != LinkState::live || !peers_[link->peer].talk->bulk_offered) return;
-    // Others may have run dry meanwhile, with nobody to tell.
-    peers_[link->peer].talk->planned == now ? feed_bulk(*link, now) : feed_links(link->peer, now);
+    if (bulk && link->state == LinkState::live) feeder_.piece_gone(*link, now);
 }
 
 /// The rail no longer needs the frame.
@@ -331,15 +335,6 @@ void RailManager::deny_puts(std::uint32_t peer, Frame& frame) {
     upper_.on_put_denied(token);
 }
 
-/// Of a frame that is on no link, or in its outbox.
-void RailManager::drop_put(Frame& frame) noexcept {
-    frame.piece_count = 0;
-    frame.payload = 0;
-    frame.summed = false;
-    frame.flags |= frame_flag::denied;
-    stamp_flags(frame.data(), frame.flags);
-}
-
 void RailManager::release_if_free(std::uint32_t peer, Frame& frame) {
     if (!frame.acked || frame.undone > 0 || frame.queued) return;
     if (frame.token != 0) upper_.on_released(peer, frame);
@@ -352,7 +347,7 @@ void RailManager::empty_outbox(Link& link) {
         frame->queued = false;
         frame->posted = 0;
         if (frame->gets) {
-            end_get(link, *frame, transports::WorkStatus::link_lost);
+            feeder_.end_get(link, *frame, transports::WorkStatus::link_lost, now_);
         } else {
             release_if_free(link.peer, *frame);
         }
@@ -365,22 +360,22 @@ void RailManager::reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nan
     auto& known = peers_[peer];
     static_cast<void>(catch_up());
     bool parked = false;
-    if (lost_slot == no_link) settle_anew(*known.talk, now);
+    if (lost_slot == no_link) settling_.link_up(*known.talk, now);
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {
         if (frame.link != lost_slot || frame.queued || frame.undone > 0 || frame.parked) return;
         ledger_.uncharge(frame, now);
-        if (frame.denied && frame.piece_count > 0) drop_put(frame);
+        if (frame.denied && frame.piece_count > 0) frame.drop_put();
         frame.again = frame.again || lost_slot != no_link;
         frame.predicted = 0;
-        if (lost_slot != no_link && park(links_.at(lost_slot), frame)) {
+        if (lost_slot != no_link && settling_.park(links_.at(lost_slot), frame)) {
             parked = true;
             return;
         }
         route_again(peer, *known.talk, frame, now);
         if (lost_slot != no_link && frame.link != no_link) ++known.traffic[links_.at(frame.link).rail].resent_frames;
     });
-    if (parked) known.talk->settling.push_back(links_.at(lost_slot).nonce);
-    if (lost_slot != no_link) ask_to_settle(*known.talk, now);
+    if (parked) Settling::parked_for(*known.talk, links_.at(lost_slot));
+    if (lost_slot != no_link) settling_.ask(*known.talk, now);
 }
 
 }  // namespace railmux::rails

@@ -15,23 +15,13 @@ namespace railmux::rails {
 RAILMUX_IN_LINE void RailManager::send(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     assert(frame->token == 0 && frame->piece_count == 0);
     keeping_up_.sending();
-    if (!follows_lead(talk, frame->bytes, now)) [[unlikely]]
+    if (!talk.lead.takes(frame->bytes, now)) [[unlikely]]
         return enter_by_choice(peer, talk, frame, now);
     talk.session.enter(*frame, stamp_of(talk, now));
     Link& link = *talk.lead.link;
     if (!post_at_once(link, talk, *frame, now)) [[unlikely]]
         line_up(link, frame, now);
     put_off(link, talk, *frame, now);
-}
-
-/// Whether a frame of so many bytes goes where the others went of late.
-RAILMUX_IN_LINE bool RailManager::follows_lead(Conversation& talk, std::uint32_t bytes,
-                                               base::Nanoseconds now) noexcept {
-    auto& lead = talk.lead;
-    if (now >= lead.until || bytes > lead.most) [[unlikely]]
-        return false;
-    lead.slack -= lead.gap + static_cast<sched::Ticks>(bytes) * lead.per_byte;
-    return lead.slack >= 0;
 }
 
 /// That is known only when a frame goes out.

@@ -15,6 +15,22 @@ namespace railmux::rails {
 
 // What came in while nobody took the time may have been there for a while, or have woken us: it says nothing of the network.
 inline constexpr base::Nanoseconds not_timed = base::millisecond;
+// Fewer bytes of a look are acknowledgements and small messages, which were all there was; of more some may have been left.
+inline constexpr std::size_t much = 4096;
+
+/// Whether these are, or at least so many that a rail may have kept some back.
+[[nodiscard]] bool brings_much(std::span<const transports::Event> events, std::size_t most) noexcept;
+
+/// Of a frame that has come for the first time.
+RAILMUX_IN_LINE void note_arrival(Link& link, Conversation& talk, const FrameHeader& header,
+                                  base::Nanoseconds now) noexcept {
+    talk.arrived = now;
+    talk.newest = header.seq + 1;
+    talk.last_link = link.slot;
+    auto& traffic = *link.traffic;
+    ++traffic.received_frames;
+    traffic.received_bytes += header.aux;
+}
 
 template <typename Above>
 RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
@@ -26,7 +42,7 @@ RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
     }
     const bool found = look_round(above, assessor_.timing(now), now) != Found::nothing;
     keeping_up_.looked(found, now);
-    if (heard_awaited_) [[unlikely]]
+    if (heard_.awaited()) [[unlikely]]
         static_cast<void>(catch_up());
     if (now >= next_deadline_) [[unlikely]] {
         keep_time(now);
@@ -73,7 +89,7 @@ RAILMUX_IN_LINE Found RailManager::poll_rail(Above& above, std::uint32_t rail, b
         const auto each = (ended - begun) / static_cast<base::Nanoseconds>(count);
         look_ = {.begun = begun, .at = ended, .blind = blind, .receive_cpu = each};
     }
-    if (count > 1 ? brings_much({events_.data(), count}) : events_[0].data.size() >= much) rounds_.left_some();
+    if (count > 1 ? brings_much({events_.data(), count}, batch) : events_[0].data.size() >= much) rounds_.left_some();
     for (std::size_t i = 0; i < count; ++i) handle(above, rail, events_[i], now);
     ledger_.settle(now, now - rounds_.looks().taken);
     return Found::events;
@@ -167,17 +183,6 @@ RAILMUX_IN_LINE bool RailManager::take_next(Above& above, Link& link, std::span<
     return true;
 }
 
-/// Of a frame that has come for the first time.
-RAILMUX_IN_LINE void RailManager::note_arrival(Link& link, Conversation& talk, const FrameHeader& header,
-                                               base::Nanoseconds now) noexcept {
-    talk.arrived = now;
-    talk.newest = header.seq + 1;
-    talk.last_link = link.slot;
-    auto& traffic = *link.traffic;
-    ++traffic.received_frames;
-    traffic.received_bytes += header.aux;
-}
-
 template <typename Above>
 RAILMUX_IN_LINE bool RailManager::take_in(Above& above, Link& link, Known& known, const FrameHeader& header,
                                           std::span<const std::byte> body, base::Nanoseconds now) {
@@ -231,15 +236,9 @@ RAILMUX_IN_LINE bool RailManager::hear_ack(Link& link, Conversation& talk, const
     const bool news = hearing == Session::Hearing::news;
     if (news) ledger_.heard(link, talk, header, now);
     if (!news && !(credit && talk.hungry)) return true;  // as in a flood from one side
-    auto& heard = link.heard;
-    if (!heard.listed) heard_.push_back(link.slot);
-    heard.listed = true;
-    heard.credit = credit || heard.credit;
-    heard.header = header;
-    heard.at = now;
-    heard.taken = rounds_.looks().taken;
+    heard_.note(link, header, credit, now, rounds_.looks().taken);
     due_ = std::min(due_, now + put_off_longest);
-    if (talk.acks_wanted || !bulk_peers_.empty()) [[unlikely]]
+    if (talk.acks_wanted || feeder_.any()) [[unlikely]]
         want_heard(talk);
     return true;
 }

@@ -17,8 +17,8 @@ TEST_CASE("both connect at once and keep one link a rail pair, whoever goes firs
     Couple pair(2, {}, GENERATE(10, 30));
     pair.talk();
     run(pair.world, {&pair.a, pair.b.get()}, 100 * base::millisecond);
-    CHECK(pair.a.manager.live_links(1).size() == 2);
-    CHECK(pair.b->manager.live_links(0).size() == 2);
+    CHECK(pair.a.manager.survey().links(1).size() == 2);
+    CHECK(pair.b->manager.survey().links(0).size() == 2);
     CHECK(pair.a.links_lost(1) + pair.b->links_lost(0) == 0);
 }
 

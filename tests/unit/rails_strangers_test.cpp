@@ -60,7 +60,7 @@ TEST_CASE("a hello without a proof changes nothing", "[rails][sessions]") {
     SECTION("of a later session") { hello.epoch = 1; }
     SECTION("of another instance") { hello.from.instance = 30; }
     SECTION("of somebody unknown") { hello.from = {.instance = 30, .rank = no_rank}; }
-    const auto links = b.manager.live_links(0);
+    const auto links = b.manager.survey().links(0);
     const auto known = b.manager.peers().size();
     const auto replayer = pair.world.fabric.open("x", "eth0");
     for (int i = 0; i < 3; ++i) static_cast<void>(replayer->connect(b.rail_address(), encode_hello(key, hello)));
@@ -72,7 +72,7 @@ TEST_CASE("a hello without a proof changes nothing", "[rails][sessions]") {
     pair.until([&] {
         answers += replayer->poll(events);
         if (World::now() < end - 4 * base::second) soon = answers;
-        kept = kept && b.manager.live_links(0) == links;
+        kept = kept && b.manager.survey().links(0) == links;
         return World::now() >= end;
     });
     CHECK(kept);
@@ -146,7 +146,7 @@ TEST_CASE("links that wait for their proof are few, and none waits for long", "[
         return up == hellos && down >= hellos - 512;
     });
     CHECK(down == hellos - 512);
-    CHECK(pair.b->manager.live_links(0).size() == 1);
+    CHECK(pair.b->manager.survey().links(0).size() == 1);
     pair.talk();
     const auto begun = World::now();
     pair.until([&] {

@@ -210,7 +210,7 @@ struct Couple {
         until([&] { return !a.manager.connected(1) && !b->manager.connected(0); });
     }
     [[nodiscard]] bool both_have(std::size_t links) {
-        return a.manager.live_links(1).size() == links && b->manager.live_links(0).size() == links;
+        return a.manager.survey().links(1).size() == links && b->manager.survey().links(0).size() == links;
     }
     static bool heard(const Process& process, const std::string& text) {
         return !process.heard.empty() && process.heard.back() == text;
