@@ -101,7 +101,10 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     BulkPlan::acknowledged(talk, now);
     if (!talk.groups.empty()) groups_.review(talk, now);
     if (!talk.waiting.empty()) enter_waiting(peer, talk, now);
-    if (feeder_.any()) feeder_.feed_all(now);
+    if (feeder_.any()) {
+        feeder_.feed_all(now);
+        schedule(plan_.look_again());
+    }
     talk.hungry = false;
     talk.acks_wanted = talk.heavy_outstanding() || !talk.waiting.empty() || tracer_ != nullptr;
     upper_.on_sendable(peer);

@@ -92,24 +92,27 @@ std::uint64_t BulkPlan::split_anew(std::uint32_t peer, Conversation& talk, base:
     }
     if (candidates_.empty()) return 0;
     auto& division = talk.division;
-    division.left(left);
-    if (division.whole(now)) keep_only(division.rail());
+    const bool begins = division.begins(left);
+    const bool shared = std::ranges::any_of(candidates_, [&](const auto& c) { return claims_.of(c.rail) > 0; });
+    if (shared || (division.whole(now) && !keep_only(division.place()))) division.spoil();
     claim(left, now);
-    if (alone(talk, left) && leave_whole(peer, talk, now)) {
+    if (begins && !shared && idle(talk, candidates_) && leave_whole(talk, now)) {
         static_cast<void>(claims_.drop(candidates_, shares_));
-        keep_only(division.rail());
+        static_cast<void>(keep_only(division.place()));
         claim(left, now);
     }
+    // Nothing may come of a rail that has come to a stop.
+    if (division.whole(now)) look_again_ = std::min(look_again_, division.patience());
     for (std::size_t i = 0; i < places_.size(); ++i) talk.claims[places_[i]] = shares_[i];
     return left;
 }
 
-/// Whether a message that begins is better not divided as it is planned.
-bool BulkPlan::leave_whole(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
-    const auto* traffic = peers_[peer].traffic.get();
+/// Whether a message that is alone is better not divided as it is planned.
+bool BulkPlan::leave_whole(Conversation& talk, base::Nanoseconds now) {
+    if (candidates_.size() == 1) return false;
     received_.clear();
-    for (const auto& candidate : candidates_) received_.push_back(traffic[candidate.rail].received_bytes);
-    return talk.division.begin(candidates_, shares_, {.received = received_, .follow = talk.follows}, now);
+    for (const auto slot : talk.links) received_.push_back(links_.at(slot).bulk_received);
+    return talk.division.begin_lone(places_, shares_, {.received = received_, .follow = talk.follows}, now);
 }
 
 void BulkPlan::claim(std::uint64_t bytes, base::Nanoseconds now) {
@@ -117,21 +120,20 @@ void BulkPlan::claim(std::uint64_t bytes, base::Nanoseconds now) {
     claims_.plan(policy_, candidates_, bytes, now, shares_);
 }
 
-/// Of what is to be split, if it has a link over that rail.
-void BulkPlan::keep_only(std::uint32_t rail) {
-    const auto kept = std::ranges::find(candidates_, rail, &sched::Candidate::rail);
-    if (kept == candidates_.end()) return;
-    places_ = {places_[static_cast<std::size_t>(kept - candidates_.begin())]};
-    candidates_ = {*kept};
+/// Of what is to be split. False, and nothing happens: it is not to go over that one.
+bool BulkPlan::keep_only(std::size_t place) {
+    const auto kept = std::ranges::find(places_, place);
+    if (kept == places_.end()) return false;
+    const auto candidate = candidates_[static_cast<std::size_t>(kept - places_.begin())];
+    if (candidate.spare) return false;
+    places_ = {place};
+    candidates_ = {candidate};
+    return true;
 }
 
-/// Whether what is about to be split has its rails to itself, and none of it has been handed over.
-bool BulkPlan::alone(const Conversation& talk, std::uint64_t bytes) const noexcept {
-    const auto idle = [](const sched::Candidate& candidate) {
-        return candidate.claimed == 0 && candidate.backlog < smallest_share;
-    };
-    return candidates_.size() > 1 && !talk.heavy_outstanding() && !talk.division.untouched(bytes) &&
-           std::ranges::all_of(candidates_, idle);
+bool BulkPlan::idle(const Conversation& talk, std::span<const sched::Candidate> candidates) noexcept {
+    const auto nothing = [](const sched::Candidate& c) { return c.claimed == 0 && c.backlog < smallest_share; };
+    return !talk.heavy_outstanding() && std::ranges::all_of(candidates, nothing);
 }
 
 bool BulkPlan::given(const Link& link, std::uint64_t bytes) noexcept {

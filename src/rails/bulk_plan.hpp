@@ -51,6 +51,15 @@ public:
     static void acknowledged(Conversation& talk, base::Nanoseconds now) noexcept {
         if (talk.division.awaited() && !talk.heavy_outstanding()) talk.division.arrived(now);
     }
+    /// Whether a message that begins now has these, the conversation's links, to itself.
+    [[nodiscard]] static bool idle(const Conversation& talk, std::span<const sched::Candidate> candidates) noexcept;
+    /// When what is left of bulk is to be planned anew even if nothing has happened by then.
+    [[nodiscard]] base::Nanoseconds look_again() const noexcept { return look_again_; }
+    [[nodiscard]] bool take_due(base::Nanoseconds now) noexcept {
+        if (now < look_again_) return false;
+        look_again_ = base::never;
+        return true;
+    }
     /// Nothing is planned for the links of this conversation.
     void drop(Conversation& talk) noexcept;
     /// What is planned for a rail: of all conversations.
@@ -84,10 +93,9 @@ public:
 private:
     [[nodiscard]] bool gets_from(std::uint32_t slot, const BulkTarget& source);
     [[nodiscard]] std::uint64_t split_anew(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
-    [[nodiscard]] bool leave_whole(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
+    [[nodiscard]] bool leave_whole(Conversation& talk, base::Nanoseconds now);
     void claim(std::uint64_t bytes, base::Nanoseconds now);
-    void keep_only(std::uint32_t rail);
-    [[nodiscard]] bool alone(const Conversation& talk, std::uint64_t bytes) const noexcept;
+    [[nodiscard]] bool keep_only(std::size_t place);
 
     RailSet& rails_;
     sched::Policy& policy_;
@@ -100,7 +108,8 @@ private:
     std::vector<std::size_t> places_;           // scratch: of what is split, its links' places,
     std::vector<sched::Candidate> candidates_;  // what the policy is to know of them,
     std::vector<std::uint64_t> shares_;         // and what each gets
-    std::vector<std::uint64_t> received_;       // ... has brought from the peer
+    std::vector<std::uint64_t> received_;       // by all links
+    base::Nanoseconds look_again_ = base::never;
 };
 
 }  // namespace railmux::rails

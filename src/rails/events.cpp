@@ -51,7 +51,7 @@ bool RailManager::may_stand_by(std::uint32_t rail) {
 bool brings_much(std::span<const transports::Event> events, std::size_t most) noexcept {
     std::size_t bytes = 0;
     for (const auto& event : events) bytes += event.data.size();
-    return events.size() == most || bytes >= much;
+    return events.size() == most || bytes >= bytes_of_much;
 }
 
 /// Something is due, or may be.
@@ -66,6 +66,8 @@ void RailManager::keep_time(base::Nanoseconds now) {
     schedule(connector_.expire(rounds_.looks().looked));
     schedule(assessor_.repeat(now));
     schedule(assessor_.next_step());
+    if (plan_.take_due(now) && feeder_.any()) feeder_.feed_all(now);
+    schedule(plan_.look_again());
     if (!ledger_.node().take_damage()) return;
     log_.warning(
         "{} was written to by something else than railmux: what processes of this host saw of each other's load "

@@ -24,7 +24,8 @@ Explanation RailManager::explain(std::uint32_t peer, std::uint64_t bytes, bool d
     }
     auto verdict = sched::judge(policy_, candidates, bytes, now, divisible);
     const auto preference = talk.division.preference(bytes);
-    const bool whole = divisible && preference.whole && verdict.prospects[verdict.choice].share < bytes;
+    const bool whole = divisible && preference && preference->place == verdict.choice &&
+                       verdict.prospects[verdict.choice].share < bytes && BulkPlan::idle(talk, candidates);
     if (whole) sched::leave_whole(verdict, bytes);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
@@ -44,7 +45,7 @@ Explanation RailManager::explain(std::uint32_t peer, std::uint64_t bytes, bool d
                               .share_delivery = nanos(prospect.share_delivery)});
     }
     told.choice = verdict.choice;
-    told.reason = whole ? sched::reason_for_whole(preference) : sched::reason(policy_, verdict, candidates, names);
+    told.reason = whole ? sched::reason_for_whole(*preference) : sched::reason(policy_, verdict, candidates, names);
     return told;
 }
 

@@ -88,7 +88,10 @@ void Feeder::feed_gets(Link& link, base::Nanoseconds now) {
 
 void Feeder::end_get(Link& link, Frame& frame, transports::WorkStatus status, base::Nanoseconds now) {
     --link.gets;
-    if (status == transports::WorkStatus::ok) peers_[link.peer].traffic[link.rail].received_bytes += frame.payload;
+    if (status == transports::WorkStatus::ok) {
+        peers_[link.peer].traffic[link.rail].received_bytes += frame.payload;
+        link.bulk_received += frame.payload;
+    }
     upper_.on_got(link.peer, frame, status);
     pool_.give(&frame);
     if (status == transports::WorkStatus::ok && link.state == LinkState::live) feed_gets(link, now);

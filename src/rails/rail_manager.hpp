@@ -246,8 +246,11 @@ private:
     void on_change(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_link_down(Link& link, const transports::Event& event, base::Nanoseconds now);
-    [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
-                                 bool credit, base::Nanoseconds now);
+    void list_rails();
+    [[nodiscard]] bool may_stand_by(std::uint32_t rail);
+    void keep_time(base::Nanoseconds now);
+
+    // Receiving (receiving.cpp)
     void on_control(Link& link, const FrameHeader& header, std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool on_settled(Link& link, const FrameHeader& header, std::span<const std::byte> body,
                                   base::Nanoseconds now);
@@ -256,11 +259,6 @@ private:
     [[nodiscard]] std::optional<std::span<const std::byte>> opened(Link& link, std::span<const std::byte> bytes,
                                                                    base::Nanoseconds now);
     void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
-    void list_rails();
-    [[nodiscard]] bool may_stand_by(std::uint32_t rail);
-    void keep_time(base::Nanoseconds now);
-    [[nodiscard]] bool take_heard();
-    void want_heard(const Conversation& talk) noexcept;
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body, base::Nanoseconds now);
 
     // Sending (sending.cpp)
@@ -288,10 +286,16 @@ private:
     void release_if_free(std::uint32_t peer, Frame& frame);
     void deny_puts(std::uint32_t peer, Frame& frame);
     void drop_put(Link& link, Frame& frame);
+
+    // Acknowledging (acknowledging.cpp)
     void send_ack(Conversation& talk, base::Nanoseconds now);
     void tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                 base::Nanoseconds now);
+    [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
+                                 bool credit, base::Nanoseconds now);
+    [[nodiscard]] bool take_heard();
+    void want_heard(const Conversation& talk) noexcept;
     RAILMUX_IN_LINE void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
         if (owed_acks_.note(peer, talk.owed, now)) [[unlikely]]
             schedule(talk.owed.due);

@@ -91,6 +91,7 @@ bool RailManager::catch_up() {
     const bool taken = take_heard();
     if (!feeder_.offered()) return taken;
     feeder_.feed_all(now_);
+    schedule(plan_.look_again());
     return true;
 }
 

@@ -16,7 +16,7 @@ namespace railmux::rails {
 // What came in while nobody took the time may have been there for a while, or have woken us: it says nothing of the network.
 inline constexpr base::Nanoseconds not_timed = base::millisecond;
 // Fewer bytes of a look are acknowledgements and small messages, which were all there was; of more some may have been left.
-inline constexpr std::size_t much = 4096;
+inline constexpr std::size_t bytes_of_much = 4096;
 
 /// Whether these are, or at least so many that a rail may have kept some back.
 [[nodiscard]] bool brings_much(std::span<const transports::Event> events, std::size_t most) noexcept;
@@ -89,7 +89,8 @@ RAILMUX_IN_LINE Found RailManager::poll_rail(Above& above, std::uint32_t rail, b
         const auto each = (ended - begun) / static_cast<base::Nanoseconds>(count);
         look_ = {.begun = begun, .at = ended, .blind = blind, .receive_cpu = each};
     }
-    if (count > 1 ? brings_much({events_.data(), count}, batch) : events_[0].data.size() >= much) rounds_.left_some();
+    if (count > 1 ? brings_much({events_.data(), count}, batch) : events_[0].data.size() >= bytes_of_much)
+        rounds_.left_some();
     for (std::size_t i = 0; i < count; ++i) handle(above, rail, events_[i], now);
     ledger_.settle(now, now - rounds_.looks().taken);
     return Found::events;
@@ -201,6 +202,7 @@ RAILMUX_IN_LINE bool RailManager::take_in(Above& above, Link& link, Known& known
         }
     }
     note_arrival(link, talk, header, now);
+    if (header.type == FrameType::fin) link.bulk_received += header.aux;
     if ((header.flags & frame_flag::timed) != 0) [[unlikely]]
         tell_time(link, talk, header.seq, now);
     const bool ordered = (header.flags & frame_flag::ordered) != 0;

@@ -1,86 +1,106 @@
 #include "sched/division.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <numeric>
 #include <utility>
 
 namespace railmux::sched {
 
-bool Division::begin(std::span<const Candidate> candidates, std::span<const std::uint64_t> shares, const Heard& heard,
-                     base::Nanoseconds now) {
+bool Division::begins(std::uint64_t bytes) noexcept {
+    const auto before = std::exchange(left_, bytes);
+    if (before != bytes) lone_ = false;
+    if (before == 0) previous_ = std::exchange(last_, {});
+    return before == 0;
+}
+
+bool Division::begin_lone(std::span<const std::size_t> places, std::span<const std::uint64_t> shares,
+                          const Heard& heard, base::Nanoseconds now) {
     const auto largest = std::ranges::max_element(shares);
-    const auto place = static_cast<std::size_t>(largest - shares.begin());
-    const auto peers = way_of_peer(heard.received, place);
-    bytes_ = left_ = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
+    bytes_ = std::accumulate(shares.begin(), shares.end(), std::uint64_t{0});
+    place_ = places[static_cast<std::size_t>(largest - shares.begin())];
+    const auto peer = way_of_peer(heard.received, place_);
     lone_ = *largest < bytes_;  // else there is nothing to choose
     if (!lone_) return false;
-    rail_ = candidates[place].rail;
     const auto loss_permille = (bytes_ - *largest) * 1000 / *largest;
-    auto& sizes = sizes_of(bytes_, loss_permille);
-    lone_ = as_before(sizes, rail_, loss_permille);
+    auto& sizes = sizes_of(bytes_);
+    sizes.peer_divides = sizes.peer_divides || peer == divided;
+    lone_ = as_before(sizes, place_, loss_permille);
     if (!lone_) return false;
-    const auto last = std::exchange(sizes.begun, 0);
-    if (last > 0 && now - last <= pause * sizes.took) count(sizes, now - last);
-    heard.follow&& peers ? follow(sizes, *peers) : lead(sizes);
-    whole_ = sizes.way() == undivided;
     at_ = static_cast<std::size_t>(&sizes - sizes_.data());
+    const auto between = now - previous_.begun;
+    if (previous_.sizes == at_ && between <= pause * sizes.longest_delivery()) count(sizes, between);
+    if (heard.follow && follows(sizes, peer)) {
+        follow(sizes, *peer);
+    } else {
+        lead(sizes, loss_permille);
+    }
+    whole_ = sizes.way() == undivided;
     begun_ = now;
-    const auto known = std::max(sizes.known[divided], sizes.known[undivided]);
-    patience_ = known > 0 ? now + 2 * known : base::never;
+    const auto takes = sizes.longest_delivery();
+    patience_ = takes > 0 ? now + patient * takes : base::never;
     return whole_;
 }
 
-/// By what has come since it was asked last; nothing, where that is little beside what we send. What has come over another rail
-/// than most of ours is to go over, is no example: one of the two knows too little.
-std::optional<Division::Way> Division::way_of_peer(std::span<const std::uint64_t> received, std::size_t largest) {
+/// By what has come since it was asked last; nothing, where that is little beside what we send. What has come over another link
+/// than most of ours is to go over is no example: one of the two knows too little.
+std::optional<Division::Way> Division::way_of_peer(std::span<const std::uint64_t> received, std::size_t place) {
     received_.resize(received.size());
     std::uint64_t all = 0;
     std::uint64_t here = 0;
     for (std::size_t i = 0; i < received.size(); ++i) {
         const auto more = received[i] - std::exchange(received_[i], received[i]);
         all += more;
-        if (i == largest) here = more;
+        if (i == place) here = more;
     }
-    if (8 * all < bytes_) return {};
-    return here >= all - all / 16 ? undivided : divided;
+    if (all < bytes_ / 8) return {};
+    return here == all ? undivided : divided;
 }
 
-Division::Sizes& Division::sizes_of(std::uint64_t bytes, std::uint64_t loss_permille) {
+Division::Sizes& Division::sizes_of(std::uint64_t bytes) {
     const auto octave = static_cast<std::uint32_t>(std::bit_width(bytes));
-    auto sizes = std::ranges::find(sizes_, octave, &Sizes::octave);
-    if (sizes == sizes_.end()) sizes = sizes_.insert(sizes_.end(), {.octave = octave});
-    // The first plans go by guesses.
-    if (sizes->known[other(sizes->home)] == 0)
-        sizes->wait = std::min(sizes->wait, wait_for(loss_permille, first_cost_permille));
-    return *sizes;
+    const auto sizes = std::ranges::find(sizes_, octave, &Sizes::octave);
+    return sizes != sizes_.end() ? *sizes : sizes_.emplace_back(Sizes{.octave = octave});
 }
 
 /// Whether the plan is about what it always was. A rail that others are preferred to for long is thought better and better of,
 /// and is given some as planned, to be known again: that is no trial of ours. What lasts is another plan, and nothing is known.
-bool Division::as_before(Sizes& sizes, std::uint32_t rail, std::uint64_t loss_permille) noexcept {
-    if (sizes.rail == rail && (sizes.way() == divided || loss_permille <= 2 * sizes.loss_permille)) {
+bool Division::as_before(Sizes& sizes, std::size_t place, std::uint64_t loss_permille) noexcept {
+    if (sizes.place == place && (sizes.way() == divided || loss_permille <= 4 * sizes.loss_permille)) {
         if (sizes.way() == divided) sizes.loss_permille = loss_permille;
-        sizes.others = 0;
+        sizes.otherwise = 0;
         return true;
     }
-    sizes.begun = 0;
-    if (sizes.rail != none && ++sizes.others < window) return false;
-    sizes = {.octave = sizes.octave, .rail = rail, .loss_permille = loss_permille};
+    if (sizes.place != none && ++sizes.otherwise < window) return false;
+    sizes = {.octave = sizes.octave, .place = place, .loss_permille = loss_permille};
     return true;
 }
 
-void Division::lead(Sizes& sizes) noexcept {
-    if (sizes.wait > 0) --sizes.wait;
-    if (!sizes.trying && sizes.wait == 0 && sizes.known[sizes.home] > 0) turn(sizes, true);
+/// Whether there is an example: of a peer that can divide them, and that does not cost us much, as trials may.
+bool Division::follows(const Sizes& sizes, std::optional<Way> peer) noexcept {
+    if (!peer || !sizes.peer_divides || sizes.known[divided] == 0) return false;
+    const auto there = sizes.known[*peer];
+    const auto otherwise = sizes.known[other(*peer)];
+    return there == 0 || otherwise == 0 || 4 * otherwise >= 3 * there;
 }
 
-/// A peer that has never divided them may have had no plan to.
 void Division::follow(Sizes& sizes, Way way) noexcept {
-    if (sizes.known[divided] == 0) way = divided;
-    if (!sizes.trying && sizes.home == way) return;
+    if (sizes.way() == way && !sizes.trying) return;
     sizes.home = way;
     turn(sizes, false);
+}
+
+void Division::lead(Sizes& sizes, std::uint64_t loss_permille) noexcept {
+    if (sizes.home == undivided && sizes.known[undivided] == 0) follow(sizes, divided);  // it was the peer's
+    ++sizes.begun;
+    if (sizes.trying) {
+        if (sizes.begun < 4 * (settling + trial)) return;
+        // They come too rarely, or too irregularly, to show anything.
+        sizes.wait = wait_for(unknown_loss_permille, cost_permille);
+        return turn(sizes, false);
+    }
+    // The first plans go by guesses.
+    const auto wait = sizes.wait.value_or(wait_for(loss_permille, first_cost_permille));
+    if (sizes.begun >= wait && sizes.known[sizes.home] > 0) turn(sizes, true);
 }
 
 /// Messages after which a trial that loses so much has cost no more than that.
@@ -91,6 +111,7 @@ std::uint32_t Division::wait_for(std::uint64_t loss_permille, std::uint64_t perm
 
 void Division::turn(Sizes& sizes, bool trying) noexcept {
     sizes.trying = trying;
+    sizes.begun = 0;
     sizes.skip = settling;
     sizes.count = 0;
     sizes.time = sizes.before = 0;
@@ -98,9 +119,12 @@ void Division::turn(Sizes& sizes, bool trying) noexcept {
 
 void Division::arrived(base::Nanoseconds now) noexcept {
     lone_ = false;
+    last_ = {.sizes = at_, .begun = begun_};
     auto& sizes = sizes_[at_];
-    sizes.begun = begun_;
-    sizes.took = now - begun_;
+    auto& delivery = sizes.delivery[sizes.way()];
+    const auto took = now - begun_;
+    // One that was kept up by something else is no measure.
+    delivery = delivery == 0 ? took : (7 * delivery + std::min(took, longest * delivery)) / 8;
 }
 
 void Division::count(Sizes& sizes, base::Nanoseconds time) noexcept {
@@ -131,18 +155,19 @@ void Division::end_trial(Sizes& sizes, base::Nanoseconds average) noexcept {
     sizes.known[other(sizes.home)] = average;
     if (better(average, home)) sizes.home = other(sizes.home);
     const auto [less, more] = std::minmax(home, average);
-    sizes.wait = wait_for(static_cast<std::uint64_t>((more - less) * 1000 / std::max<base::Nanoseconds>(less, 1)),
-                          cost_permille);
+    const auto loss = (more - less) * 1000 / std::max<base::Nanoseconds>(less, 1);
+    sizes.wait = wait_for(static_cast<std::uint64_t>(loss), cost_permille);
     turn(sizes, false);
 }
 
-Division::Preference Division::preference(std::uint64_t bytes) const noexcept {
+std::optional<Division::Preference> Division::preference(std::uint64_t bytes) const noexcept {
     const auto octave = static_cast<std::uint32_t>(std::bit_width(bytes));
     const auto sizes = std::ranges::find(sizes_, octave, &Sizes::octave);
     if (sizes == sizes_.end() || sizes->home != undivided) return {};
     const auto [split, single] = sizes->known;
-    const auto gain = std::max<base::Nanoseconds>(split - single, 0) * 100 / std::max<base::Nanoseconds>(split, 1);
-    return {true, static_cast<std::uint32_t>(gain)};
+    if (split == 0 || single == 0) return {};
+    const auto gain = std::max<base::Nanoseconds>(split - single, 0) * 100 / split;
+    return Preference{.place = sizes->place, .gain_percent = static_cast<std::uint32_t>(gain)};
 }
 
 }  // namespace railmux::sched
