@@ -22,7 +22,6 @@
 #include "base/clock.hpp"
 #include "base/in_line.hpp"
 #include "base/log.hpp"
-#include "model/bottleneck.hpp"
 #include "model/watch.hpp"
 #include "rails/ack_route.hpp"
 #include "rails/assessor.hpp"
@@ -386,7 +385,7 @@ private:
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
     // Live only since we said goodbye: to be told that they end, or told so and to be ended.
     std::vector<std::uint32_t> late_links_;
-    bool said_goodbye_ = false;  // we have said goodbye
+    bool said_goodbye_ = false;
     KeepingUp keeping_up_;
     base::Nanoseconds now_ = 0;  // as last told
     model::Watch watch_;

@@ -143,8 +143,8 @@ void Division::count(Sizes& sizes, base::Nanoseconds time) noexcept {
         // One bad window is no reason to leave.
         const auto before = std::exchange(sizes.before, average);
         sizes.known[sizes.home] = before > 0 ? std::min(before, average) : average;
-        const auto elsewise = sizes.known[other(sizes.home)];
-        if (elsewise > 0 && better(elsewise, average)) sizes.wait = 0;  // if that still holds
+        const auto otherwise = sizes.known[other(sizes.home)];
+        if (otherwise > 0 && better(otherwise, average)) sizes.wait = 0;  // if that still holds
         sizes.time = 0;
         sizes.count = 0;
     }

@@ -87,8 +87,8 @@ private:
         std::uint64_t loss_permille = 0;              // by the plan when they were divided last, if they are not
         std::uint32_t otherwise = 0;                  // planned otherwise, in a row
         bool peer_divides = false;                    // or did
-        Way home = divided;                           // how they go
-        bool trying = false;                          // ... but for now
+        Way home = divided;                           // how they go,
+        bool trying = false;                          // unless the other way is tried
         std::uint32_t begun = 0;                      // since the last trial, or of the one under way
         std::optional<std::uint32_t> wait;            // from one trial to the next; not known before there was one
         std::uint32_t skip = settling;                // that do not count
