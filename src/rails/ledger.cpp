@@ -322,6 +322,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         const Link& link = links_.at(talk.links[i]);
         candidate.joins = false;  // nothing of ours is what others handed over
         candidate.recent = talk.follows && link.slot == talk.last_link;
+        candidate.received = static_cast<std::uint32_t>(link.traffic->received_frames);
+        candidate.brought = link.traffic->received_bytes;
         pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now, busy_.time(), talk.costs[i].latency);
         if (heard > 0) candidate.cost.latency = heard;

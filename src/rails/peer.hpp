@@ -141,6 +141,7 @@ struct Conversation {
     Followed followed;
 
     std::uint32_t heavy = 0;  // one beyond the number of the last frame whose acknowledgement should not be put off
+    std::uint32_t large = 0;  // ... of the last one that is larger than any that goes without being asked for
     bool hungry = false;      // operations wait for room: for acknowledgements, or for credit
     // Acknowledgements should not be put off: of a heavy frame, or because something waits for them.
     bool acks_wanted = false;

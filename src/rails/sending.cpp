@@ -73,6 +73,7 @@ void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now
     talk.session.enter(frame, stamp_of(talk, now));
     if (frame.token == 0 && frame.wire_bytes() <= sched::light_bytes) return;
     talk.heavy = frame.seq + 1;
+    if (frame.wire_bytes() > FramePool::largest) talk.large = talk.heavy;
     talk.acks_wanted = true;
 }
 
@@ -95,16 +96,32 @@ bool RailManager::catch_up() {
     return true;
 }
 
-/// Whether light frames that follow one for which that was the choice need none of their own. Traces show each decision.
-void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept {
-    if (now < talk.lead.until || tracer_ != nullptr) return;
-    const auto& cost = talk.candidates[choice].cost;
+/// Of a message, or an answer.
+void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now) {
+    if (talk.candidates[choice].behind) {
+        const sched::Contest::Score score{.handed = frame.seq + 1,
+                                          .sent = talk.session.heard(),
+                                          .received = talk.session.ack(),
+                                          .heavy = talk.heavy,
+                                          .large = talk.large};
+        talk.contest.went(choice, frame.wire_bytes(), talk.candidates, score, talk.follows, now);
+    }
+    find_lead(talk, choice, frame.wire_bytes(), now);
+}
+
+/// Whether frames that follow one of so many bytes, for which that was the choice, need none of their own: light ones, and
+/// others where all go over one rail, however long its queue is. Traces show each decision.
+void RailManager::find_lead(Conversation& talk, std::size_t choice, std::uint64_t bytes,
+                            base::Nanoseconds now) noexcept {
+    const auto& candidate = talk.candidates[choice];
+    const auto most = candidate.favoured ? std::uint64_t{FramePool::largest} : sched::light_bytes;
+    if (bytes > most || now < talk.lead.until || tracer_ != nullptr) return;
     talk.lead = {.link = &links_.at(talk.links[choice]),
-                 .most = sched::light_bytes,
-                 .until = now + (talk.candidates[choice].behind ? long_lead_time : lead_time),
-                 .slack = policy_.lead(talk.candidates, choice, sched::light_bytes, now),
-                 .gap = talk.candidates[choice].stream ? 0 : cost.gap,
-                 .per_byte = std::min(cost.per_byte, longest_per_byte)};
+                 .most = static_cast<std::uint32_t>(most),
+                 .until = now + (candidate.behind ? long_lead_time : lead_time),
+                 .slack = policy_.lead(talk.candidates, choice, most, now),
+                 .gap = candidate.stream ? 0 : candidate.cost.gap,
+                 .per_byte = std::min(candidate.cost.per_byte, longest_per_byte)};
 }
 
 /// Where there is nothing to choose: the only link, or the only one that is not spare, for a while after that was found. Traces
@@ -134,13 +151,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         }
         if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) == nullptr) return;
     }
-    if (frame->piece_count == 0 && frame->wire_bytes() <= sched::light_bytes) {
-        if (talk.candidates[choice].behind) {
-            const sched::Contest::Score score{talk.session.heard(), talk.session.ack(), talk.heavy};
-            talk.contest.went(choice, talk.candidates, score, talk.follows, now);
-        }
-        find_lead(talk, choice, now);
-    }
+    if (frame->piece_count == 0) note_choice(talk, *frame, choice, now);
     Link& chosen = links_.at(talk.links[choice]);
     ledger_.time(chosen, *frame, now);
     const bool plain = frame->piece_count == 0 && frame->token == 0;

@@ -38,8 +38,8 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
     const auto& chosen = verdict.prospects[verdict.choice];
     const auto first = least(verdict, candidates, [](const Prospect& p) { return p.delivery; });
     const auto fastest = least(verdict, candidates, [](const Prospect& p) { return p.delivery - p.wait; });
-    if (candidates[verdict.choice].favoured && chosen.share <= light_bytes) {
-        return "one of the ends does not keep up, and small messages fared best over it, or it is tried";
+    if (candidates[verdict.choice].favoured) {
+        return "one of the ends does not keep up, and messages fared best over it, or it is tried";
     }
     if (verdict.choice != first) {
         const auto gain = us(chosen.delivery - verdict.prospects[first].delivery);

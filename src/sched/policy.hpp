@@ -45,9 +45,11 @@ struct Candidate {
     bool joins = false;            // ... and something waits to leave now
     bool behind = false;           // one of the two ends does not keep up: what waits waits for it, whatever the rail
     bool by_processors = false;    // those of the two ends move its bytes, and nothing else does
-    bool favoured = false;         // ... and small messages fared best over it, or it is tried
+    bool favoured = false;         // ... and messages fared best over it, or it is tried
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
+    std::uint32_t received = 0;    // frames from the destination that came over it: only grows, and wraps around,
+    std::uint64_t brought = 0;     // ... and bytes of messages
     std::uint64_t claimed = 0;     // bytes that other destinations' large messages will still bring; split only
 };
 

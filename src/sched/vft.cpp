@@ -86,10 +86,11 @@ inline Ticks Vft::wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks
 }
 
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
-    const bool joined = bytes <= light_bytes && candidates.front().behind;  // as all of them are
-    if (joined) {
+    const bool behind = candidates.front().behind;  // as all of them are
+    if (behind) {
         if (const auto place = favoured(candidates); place < candidates.size()) return place;
     }
+    const bool joined = behind && bytes <= light_bytes;
     const auto idle_bytes = joined ? behind_bytes : bytes;
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
@@ -142,7 +143,7 @@ Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::u
     const auto& chosen = candidates[place];
     if (chosen.spare) return 0;
     auto left = std::numeric_limits<Ticks>::max();
-    if (chosen.behind && bytes <= light_bytes) return left;
+    if (chosen.behind && (chosen.favoured || bytes <= light_bytes)) return left;
     const auto preferred = [&](const Candidate& candidate, std::uint64_t size) {
         const auto idle = idle_delivery(candidate.cost, size);
         return idle - preferred_by(candidate, idle);

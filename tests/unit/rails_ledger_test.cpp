@@ -35,6 +35,7 @@ struct Books {
         auto& known = peers[link->peer];
         known.talk = std::make_unique<Conversation>(pool);
         known.traffic = std::make_unique<Traffic[]>(1);
+        link->traffic = known.traffic.get();
         talk = known.talk.get();
         talk->links = {link->slot};
         talk->candidates = {sched::Candidate{.rail = 0}};
@@ -309,6 +310,7 @@ struct Landing : Books {
         Link& other = links.add(0, {.index = 1, .generation = 1});
         other.peer = link->peer;
         other.state = LinkState::live;
+        other.traffic = link->traffic;
         other.over_rail = link->over_rail = &rail;
         talk->links.push_back(other.slot);
         talk->candidates.push_back(talk->candidates.front());

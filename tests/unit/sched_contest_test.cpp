@@ -14,7 +14,7 @@ namespace {
 
 constexpr auto ms = base::millisecond;
 
-/// Rails that all look alike, and what they do with small messages, in messages a millisecond and direction.
+/// Rails that all look alike, and what they do with messages, in messages a millisecond and direction.
 struct Rails {
     explicit Rails(std::vector<std::uint32_t> rates) : per_ms(std::move(rates)), candidates(per_ms.size()) {
         for (std::uint32_t i = 0; i < candidates.size(); ++i) {
@@ -26,28 +26,40 @@ struct Rails {
     std::vector<Candidate> candidates;
 };
 
+constexpr std::uint64_t light = 64;
+constexpr std::uint64_t heavy = 4096;
+
 /// One of two processes, which chooses every 100 us.
 struct Side {
     Rails rails;
     std::size_t predicted = 0;
     bool follows = false;
     bool sends = true;
+    std::uint64_t bytes = light;  // of each message
+    std::uint32_t spread = 0;     // of heavy ones, a millisecond, if they go as predicted: over all rails in turn
     Contest contest{};
     Contest::Score score{};
     std::uint64_t done = 0;  // that it sent
     std::uint32_t changes = 0;
     std::size_t place = 0;
+    bool spreads = false;
     base::Nanoseconds unrest = 0;  // after a change nothing comes through for so long
     base::Nanoseconds until{};
 
-    void choose(std::size_t peers, base::Nanoseconds now) {
-        for (std::size_t i = 0; i < rails.candidates.size(); ++i) rails.candidates[i].recent = follows && i == peers;
-        const auto next = contest.favoured() == Contest::none ? predicted : contest.favoured();
-        if (next != place) until = now + unrest;
-        changes += next == place ? 0 : 1;
+    void choose(base::Nanoseconds now) {
+        const bool predicts = contest.favoured() == Contest::none;
+        const bool over_all = predicts && bytes > sched::light_bytes;
+        const auto turn = static_cast<std::size_t>(now / (ms / 10)) % rails.candidates.size();
+        const auto next = over_all ? turn : predicts ? predicted : contest.favoured();
+        const bool changed = over_all != spreads || (!over_all && next != place);
+        if (changed) until = now + unrest;
+        changes += changed ? 1 : 0;
         place = next;
-        contest.went(place, rails.candidates, score, follows, now);
+        spreads = over_all;
+        score.handed = score.sent;
+        contest.went(place, bytes, rails.candidates, score, follows, now);
     }
+    [[nodiscard]] std::uint32_t rate() const { return spreads ? spread : rails.per_ms[place]; }
 };
 
 constexpr std::uint32_t steps_per_ms = 10;
@@ -55,14 +67,17 @@ constexpr std::uint32_t steps_per_ms = 10;
 /// Both send for so long; of what one does in a step all has arrived at its end.
 void run(Side& a, Side& b, base::Nanoseconds& now, base::Nanoseconds time) {
     for (const auto end = now + time; now < end; now += ms / steps_per_ms) {
-        a.choose(b.place, now);
-        if (b.sends) b.choose(a.place, now);
+        a.choose(now);
+        if (b.sends) b.choose(now);
         for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
             if (!from->sends || now < from->until) continue;
-            const auto count = from->rails.per_ms[from->place] / steps_per_ms;
+            const auto count = from->rate() / steps_per_ms;
             from->done += count;
             from->score.sent += count;
             to->score.received += count;
+            auto& by = to->rails.candidates[from->place];
+            by.received += count;
+            by.brought += count * from->bytes;
         }
     }
 }
@@ -141,7 +156,6 @@ TEST_CASE("contest: who sends to one that hardly sends tries by himself", "[sche
     Side other{Rails({700, 300}), 1};
     one.follows = GENERATE(false, true);
     other.sends = false;
-    other.place = 1;  // its acknowledgements
     base::Nanoseconds now = base::second;
     run(one, other, now, 60 * ms);
     CHECK(one.place == 0);
@@ -190,10 +204,113 @@ TEST_CASE("contest: where large messages go between, and after pauses, there is 
     for (int i = 0; i < 1000; ++i) {
         run(one, other, now, 3 * ms);
         if (large) {
-            ++one.score.large;
+            ++one.score.heavy;
         } else {
             now += 11 * ms;
         }
     }
     CHECK(one.changes == 0);
+}
+
+TEST_CASE("contest: other than light messages keep to one rail if that is better than all", "[sched][contest]") {
+    Side one{.rails = Rails({300, 280}), .bytes = heavy, .spread = 150};
+    Side other = one;
+    const auto who = GENERATE(0, 1, 2);  // both send, only the one that does not follow, only the one that does
+    one.follows = who == 2;
+    other.follows = who != 2;
+    other.sends = who == 0;
+    base::Nanoseconds now = base::second;
+    run(one, other, now, 60 * ms);
+    CHECK_FALSE(one.spreads);
+    if (other.sends) CHECK_FALSE(other.spreads);
+    one.done = 0;
+    run(one, other, now, 5 * base::second);
+    CHECK_FALSE(one.spreads);
+    CHECK(one.done > 270 * 4950);
+}
+
+TEST_CASE("contest: they are spread where that is better", "[sched][contest]") {
+    Side one{.rails = Rails({100, 90}), .bytes = heavy, .spread = 190};
+    Side other = one;
+    other.follows = true;
+    other.sends = GENERATE(true, false);
+    base::Nanoseconds now = base::second;
+    run(one, other, now, 5 * base::second);
+    CHECK(one.spreads);
+    CHECK(one.changes > 1);
+    CHECK(one.done > 190 * 4950);
+}
+
+TEST_CASE("contest: where the other way becomes better, that is found", "[sched][contest]") {
+    Side one{.rails = Rails({300, 280}), .bytes = heavy, .spread = 150};
+    Side other = one;
+    other.follows = true;
+    base::Nanoseconds now = base::second;
+    run(one, other, now, 100 * ms);
+    CHECK_FALSE(one.spreads);
+    one.spread = other.spread = 500;
+    run(one, other, now, 2500 * ms);
+    CHECK(one.spreads);
+    CHECK(other.spreads);
+    one.spread = other.spread = 150;
+    run(one, other, now, 2500 * ms);
+    CHECK_FALSE(one.spreads);
+    CHECK_FALSE(other.spreads);
+}
+
+TEST_CASE("contest: a rail that is much slower than another is not tried with them", "[sched][contest]") {
+    Side one{.rails = Rails({100, 200}), .bytes = heavy, .spread = 150};
+    Side other = one;
+    other.sends = false;
+    auto& slow = one.rails.candidates[1];
+    slow.cost.per_byte = slow.cost.per_byte * 8 / 5;
+    base::Nanoseconds now = base::second;
+    run(one, other, now, 2 * base::second);
+    CHECK(one.spreads);
+    slow.cost.per_byte = one.rails.candidates[0].cost.per_byte * 4 / 3;
+    run(one, other, now, 4 * base::second);
+    CHECK_FALSE(one.spreads);
+    CHECK(one.place == 1);
+}
+
+TEST_CASE("contest: who gets nothing but light messages is not led by them", "[sched][contest]") {
+    Side one{.rails = Rails({100, 90}), .follows = true, .bytes = heavy, .spread = 190};
+    Side other{.rails = Rails({100, 90})};
+    base::Nanoseconds now = base::second;
+    run(one, other, now, base::second);
+    CHECK(one.spreads);
+}
+
+TEST_CASE("contest: a rail for light messages is none for others", "[sched][contest]") {
+    Side one{.rails = Rails({300, 700}), .spread = 1000};
+    Side other = one;
+    one.follows = GENERATE(true, false);
+    other.follows = !one.follows;
+    base::Nanoseconds now = base::second;
+    run(one, other, now, 60 * ms);
+    CHECK(one.place == 1);
+    for (auto* side : {&one, &other}) side->bytes = heavy;
+    run(one, other, now, ms);
+    CHECK(one.spreads);
+    CHECK(other.spreads);
+}
+
+TEST_CASE("contest: what was on the rails before a trial does not count", "[sched][contest]") {
+    // As long as that arrives nothing is gained, and then twice as much.
+    Contest contest;
+    Rails rails({0, 0});
+    Contest::Score score;
+    base::Nanoseconds now = base::second;
+    std::uint32_t old = 0;
+    for (int step = 0; step < 400; ++step, now += ms / 10) {
+        const bool single = contest.favoured() != Contest::none;
+        if (!single) old = 800;  // are under way
+        const auto arrived = single && old == 0 ? 40U : 20U;
+        old -= std::min(old, arrived);
+        score.sent += arrived;
+        score.handed = score.sent + 800;
+        contest.went(single ? contest.favoured() : static_cast<std::size_t>(step % 2), heavy, rails.candidates, score,
+                     false, now);
+    }
+    CHECK(contest.favoured() != Contest::none);
 }

@@ -139,13 +139,17 @@ TEST_CASE("what waits for a destination that does not keep up waits on no rail",
     CHECK(vft.choose(rails, 1024, 0) == 1);  // large ones wait as ever
 }
 
-TEST_CASE("small frames take a favoured rail, whatever is predicted", "[sched][vft]") {
+TEST_CASE("frames take a favoured rail, whatever is predicted", "[sched][vft]") {
     Vft vft(2);
     std::array<Candidate, 2> rails{rail(0), rail(1, 80, 500'000)};
     for (auto& candidate : rails) candidate.behind = true;
     rails[1].favoured = true;
     CHECK(vft.choose(rails, 64, 0) == 1);
-    CHECK(vft.choose(rails, 1024, 0) == 0);
+    CHECK(vft.choose(rails, 1024, 0) == 1);
+    CHECK(vft.lead(rails, 1, 16384, 0) > to_ticks(base::second));
+    for (auto& candidate : rails) candidate.behind = false;
+    CHECK(vft.choose(rails, 64, 0) == 0);
+    for (auto& candidate : rails) candidate.behind = true;
     rails[1].spare = true;
     CHECK(vft.choose(rails, 64, 0) == 0);
 }
