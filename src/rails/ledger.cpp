@@ -322,8 +322,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         const Link& link = links_.at(talk.links[i]);
         candidate.joins = false;  // nothing of ours is what others handed over
         candidate.recent = talk.follows && link.slot == talk.last_link;
-        candidate.received = static_cast<std::uint32_t>(link.traffic->received_frames);
-        candidate.brought = link.traffic->received_bytes;
+        candidate.heavy_received = link.heavy_received;
         pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now, busy_.time(), talk.costs[i].latency);
         if (heard > 0) candidate.cost.latency = heard;
@@ -332,7 +331,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
             policy_.charge(candidate, arrived, now);
         candidate.joins = !link.outbox.empty();
         candidate.behind = talk.behind_there || keeping_up_.busy();
-        candidate.favoured = candidate.behind && i == talk.contest.favoured();
+        candidate.favoured_light = candidate.behind && i == talk.light_contest.favoured();
+        candidate.favoured_heavy = candidate.behind && i == talk.heavy_contest.favoured();
         least = std::min(least, candidate.cost.latency);
     }
     // The peer chose this link, and knows what we do not: it is worth trying.

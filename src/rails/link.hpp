@@ -79,6 +79,7 @@ struct Link {
     bool chains = false;               // of its rail, too: several at once cost less
     std::uint32_t bulk = 0;            // frames with a put among those
     std::uint64_t bulk_received = 0;   // bytes of large messages that it has brought
+    std::uint32_t heavy_received = 0;  // messages that are not light, and came at once: wraps around
     std::uint32_t gets = 0;            // in the outbox, or taken and not done
     Underway underway;                 // what is acknowledged, of what was handed to it
 

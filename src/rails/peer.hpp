@@ -141,7 +141,7 @@ struct Conversation {
     Followed followed;
 
     std::uint32_t heavy = 0;  // one beyond the number of the last frame whose acknowledgement should not be put off
-    std::uint32_t large = 0;  // ... of the last one that is larger than any that goes without being asked for
+    std::uint32_t large = 0;  // ... of the last one that is a part of a large message
     bool hungry = false;      // operations wait for room: for acknowledgements, or for credit
     // Acknowledgements should not be put off: of a heavy frame, or because something waits for them.
     bool acks_wanted = false;
@@ -154,7 +154,8 @@ struct Conversation {
     base::Nanoseconds arrived = 0;  // when the last frame came in,
     std::uint32_t newest = 0;       // and one beyond its number
     PeerClock clock;
-    sched::Contest contest;
+    sched::Contest light_contest{sched::Contest::Kind::light, 0};
+    sched::Contest heavy_contest{sched::Contest::Kind::heavy, 0};
     sched::Division division;
 
     // Of our data, by the peer's application, in credit units: only grows, and wraps around.

@@ -338,7 +338,8 @@ void RailManager::number_links(Conversation& talk) noexcept {
     watched_of_ = 0;
     talk.followed = {};
     talk.lead = {};
-    talk.contest = {};
+    talk.light_contest = {sched::Contest::Kind::light, talk.links.size()};
+    talk.heavy_contest = {sched::Contest::Kind::heavy, talk.links.size()};
     talk.division = {};
     talk.refreshed = 0;
     talk.only = Conversation::none;

@@ -270,8 +270,9 @@ private:
     inline void put_off(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     [[nodiscard]] inline Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
     [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
+    [[nodiscard]] std::size_t favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
     void note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
-    void find_lead(Conversation& talk, std::size_t choice, std::uint64_t bytes, base::Nanoseconds now) noexcept;
+    void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept;
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void unsettle(Link& link, base::Nanoseconds now);
     void post_dirty();

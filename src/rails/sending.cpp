@@ -14,6 +14,7 @@ using transports::Work;
 
 namespace {
 
+constexpr auto none = sched::Contest::none;
 // Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
 constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
 // Where it is not loads that decide, but one of the two ends, or which rails are spare: that is judged less often.
@@ -62,8 +63,8 @@ void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, ba
 /// A frame that follows no lead. What there is to choose from is to be known, and what the peer acknowledges to have been
 /// numbered, before this frame is.
 void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    if (const bool chosen = frame->piece_count == 0 && (talk.links.empty() || only_link(talk, now) != nullptr); !chosen)
-        static_cast<void>(catch_up());
+    const bool chosen = talk.links.empty() || only_link(talk, now) != nullptr || favoured(talk, *frame, now) != none;
+    if (frame->piece_count > 0 || !chosen) static_cast<void>(catch_up());
     number(talk, *frame, now);
     route(peer, talk, frame, now);
 }
@@ -73,7 +74,8 @@ void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now
     talk.session.enter(frame, stamp_of(talk, now));
     if (frame.token == 0 && frame.wire_bytes() <= sched::light_bytes) return;
     talk.heavy = frame.seq + 1;
-    if (frame.wire_bytes() > FramePool::largest) talk.large = talk.heavy;
+    if (frame.wire_bytes() > transports::least_max_frame)
+        talk.large = talk.heavy;  // others may go so for want of credit
     talk.acks_wanted = true;
 }
 
@@ -96,32 +98,30 @@ bool RailManager::catch_up() {
     return true;
 }
 
-/// Of a message, or an answer.
+/// What becomes of frames that go so shows whether others should, and whether light ones need a choice of their own.
 void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now) {
+    const bool light = frame.wire_bytes() <= sched::light_bytes;
     if (talk.candidates[choice].behind) {
-        const sched::Contest::Score score{.handed = frame.seq + 1,
+        const sched::Contest::Score score{.handed = talk.session.numbered(),
                                           .sent = talk.session.heard(),
                                           .received = talk.session.ack(),
-                                          .heavy = talk.heavy,
-                                          .large = talk.large};
-        talk.contest.went(choice, frame.wire_bytes(), talk.candidates, score, talk.follows, now);
+                                          .others = light ? talk.heavy : talk.large};
+        auto& contest = light ? talk.light_contest : talk.heavy_contest;
+        contest.went(choice, talk.candidates, score, talk.follows, now);
     }
-    find_lead(talk, choice, frame.wire_bytes(), now);
+    if (light) find_lead(talk, choice, now);
 }
 
-/// Whether frames that follow one of so many bytes, for which that was the choice, need none of their own: light ones, and
-/// others where all go over one rail, however long its queue is. Traces show each decision.
-void RailManager::find_lead(Conversation& talk, std::size_t choice, std::uint64_t bytes,
-                            base::Nanoseconds now) noexcept {
-    const auto& candidate = talk.candidates[choice];
-    const auto most = candidate.favoured ? std::uint64_t{FramePool::largest} : sched::light_bytes;
-    if (bytes > most || now < talk.lead.until || tracer_ != nullptr) return;
+/// Whether light frames that follow one for which that was the choice need none of their own. Traces show each decision.
+void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept {
+    if (now < talk.lead.until || tracer_ != nullptr) return;
+    const auto& cost = talk.candidates[choice].cost;
     talk.lead = {.link = &links_.at(talk.links[choice]),
-                 .most = static_cast<std::uint32_t>(most),
-                 .until = now + (candidate.behind ? long_lead_time : lead_time),
-                 .slack = policy_.lead(talk.candidates, choice, most, now),
-                 .gap = candidate.stream ? 0 : candidate.cost.gap,
-                 .per_byte = std::min(candidate.cost.per_byte, longest_per_byte)};
+                 .most = sched::light_bytes,
+                 .until = now + (talk.candidates[choice].behind ? long_lead_time : lead_time),
+                 .slack = policy_.lead(talk.candidates, choice, sched::light_bytes, now),
+                 .gap = talk.candidates[choice].stream ? 0 : cost.gap,
+                 .per_byte = std::min(cost.per_byte, longest_per_byte)};
 }
 
 /// Where there is nothing to choose: the only link, or the only one that is not spare, for a while after that was found. Traces
@@ -132,11 +132,25 @@ Link* RailManager::only_link(const Conversation& talk, base::Nanoseconds now) no
     return known ? &links_.at(talk.links[talk.only]) : nullptr;
 }
 
+/// Of a heavy frame: where all of them go, whatever there is on the rails, for a while after that was found; none: it needs a
+/// choice. Traces show each decision.
+std::size_t RailManager::favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept {
+    const auto place = talk.heavy_contest.favoured();
+    if (place == none || now - talk.refreshed >= long_lead_time || tracer_ != nullptr) return none;
+    const auto bytes = frame.wire_bytes();
+    const bool one = frame.piece_count == 0 && bytes > sched::light_bytes && bytes <= sched::heavy_bytes;
+    return one && talk.candidates[place].favoured_heavy ? place : none;
+}
+
 void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     frame->link = no_link;
     if (talk.links.empty()) {
         want(peer, now);  // it goes when a link comes up
         return;
+    }
+    if (const auto place = favoured(talk, *frame, now); place != none) {
+        note_choice(talk, *frame, place, now);
+        return hand_over(links_.at(talk.links[place]), talk, frame, now);
     }
     if (frame->piece_count > 0 || only_link(talk, now) == nullptr) ledger_.refresh(talk, now);
     if (Link* only = only_link(talk, now); only != nullptr && frame->piece_count == 0) {
@@ -151,7 +165,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         }
         if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) == nullptr) return;
     }
-    if (frame->piece_count == 0) note_choice(talk, *frame, choice, now);
+    if (frame->piece_count == 0 && !frame->again) note_choice(talk, *frame, choice, now);
     Link& chosen = links_.at(talk.links[choice]);
     ledger_.time(chosen, *frame, now);
     const bool plain = frame->piece_count == 0 && frame->token == 0;

@@ -37,6 +37,8 @@ public:
     /// Whether `enter` may be called. A part of the window is kept for frames that answer others.
     [[nodiscard]] bool open() const noexcept { return next_seq_ - sent_.base() < window; }
     [[nodiscard]] bool open_for_messages() const noexcept { return next_seq_ - sent_.base() < window - window / 8; }
+    /// Every frame before this one has been entered.
+    [[nodiscard]] std::uint32_t numbered() const noexcept { return next_seq_; }
     /// Every frame before this one has been acknowledged.
     [[nodiscard]] std::uint32_t acknowledged() const noexcept { return sent_.base(); }
     [[nodiscard]] bool all_acknowledged() const noexcept { return next_seq_ == sent_.base(); }

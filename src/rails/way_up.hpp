@@ -29,6 +29,7 @@ RAILMUX_IN_LINE void note_arrival(Link& link, Conversation& talk, const FrameHea
     talk.last_link = link.slot;
     auto& traffic = *link.traffic;
     ++traffic.received_frames;
+    if (header.aux > sched::light_bytes - FrameHeader::size && header.type != FrameType::fin) ++link.heavy_received;
     traffic.received_bytes += header.aux;
 }
 

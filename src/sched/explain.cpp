@@ -38,7 +38,7 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
     const auto& chosen = verdict.prospects[verdict.choice];
     const auto first = least(verdict, candidates, [](const Prospect& p) { return p.delivery; });
     const auto fastest = least(verdict, candidates, [](const Prospect& p) { return p.delivery - p.wait; });
-    if (candidates[verdict.choice].favoured) {
+    if (verdict.favoured) {
         return "one of the ends does not keep up, and messages fared best over it, or it is tried";
     }
     if (verdict.choice != first) {
@@ -75,7 +75,12 @@ Verdict weigh(const Policy& policy, std::span<const Candidate> candidates, std::
 Verdict judge(const Policy& policy, std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
               bool divisible) {
     const auto copy = policy.clone();
-    if (!divisible) return weigh(policy, candidates, bytes, now, copy->choose(candidates, bytes, now));
+    if (!divisible) {
+        auto verdict = weigh(policy, candidates, bytes, now, copy->choose(candidates, bytes, now));
+        const auto& chosen = candidates[verdict.choice];
+        verdict.favoured = chosen.favoured_heavy || (chosen.favoured_light && bytes <= light_bytes);
+        return verdict;
+    }
     std::vector<std::uint64_t> shares(candidates.size(), 0);
     copy->split(candidates, bytes, now, shares);
     const auto most = static_cast<std::size_t>(std::max_element(shares.begin(), shares.end()) - shares.begin());

@@ -23,6 +23,7 @@ struct Prospect {
 
 struct Verdict {
     std::size_t choice = 0;  // the candidate that takes it, or most of it
+    bool favoured = false;   // ... because frames like it fared best over it
     std::vector<Prospect> prospects;
 };
 

@@ -33,6 +33,8 @@ inline constexpr std::uint64_t small_bytes = 256;
 // choice for each, nor is it asked for each whether it has arrived. Frames of 1 KiB are what fills a rail: as light ones they
 // were known too late to wait there (docs/scheduling.md).
 inline constexpr std::uint64_t light_bytes = 512;
+// Others are heavy; up to this size they go without being asked for.
+inline constexpr std::uint64_t heavy_bytes = 64 * 1024;
 
 /// A link that could carry the message, as the policy sees it.
 struct Candidate {
@@ -45,12 +47,12 @@ struct Candidate {
     bool joins = false;            // ... and something waits to leave now
     bool behind = false;           // one of the two ends does not keep up: what waits waits for it, whatever the rail
     bool by_processors = false;    // those of the two ends move its bytes, and nothing else does
-    bool favoured = false;         // ... and messages fared best over it, or it is tried
+    bool favoured_light = false;   // ... and light frames fared best over it, or it is tried
+    bool favoured_heavy = false;   // ... and heavy ones did
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
-    std::uint32_t received = 0;    // frames from the destination that came over it: only grows, and wraps around,
-    std::uint64_t brought = 0;     // ... and bytes of messages
-    std::uint64_t claimed = 0;     // bytes that other destinations' large messages will still bring; split only
+    std::uint32_t heavy_received = 0;  // frames of the destination's that came over it: only grows, and wraps around
+    std::uint64_t claimed = 0;         // bytes that other destinations' large messages will still bring; split only
 };
 
 /// The place of the one that is not spare, if there is one only.

@@ -23,10 +23,14 @@ constexpr Ticks least_gap = to_ticks(base::Nanoseconds{250});
 // How far back the mix of small and large messages counts for what a byte of backlog costs.
 constexpr std::uint64_t mix_bytes = 64 * 1024;
 
-/// Out of line: rare, and choose() is not.
-[[gnu::noinline]] std::size_t favoured(std::span<const Candidate> candidates) noexcept {
-    const auto is = [](const Candidate& candidate) { return candidate.favoured && !candidate.spare; };
-    return static_cast<std::size_t>(std::ranges::find_if(candidates, is) - candidates.begin());
+/// Of a frame of so many bytes; a light one goes along with heavy ones. Out of line: rare, and choose() is not.
+[[gnu::noinline]] std::size_t favoured(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
+    const auto place_of = [&](bool Candidate::*favoured) {
+        const auto is = [&](const Candidate& candidate) { return candidate.*favoured && !candidate.spare; };
+        return static_cast<std::size_t>(std::ranges::find_if(candidates, is) - candidates.begin());
+    };
+    const auto place = bytes <= light_bytes ? place_of(&Candidate::favoured_light) : candidates.size();
+    return place < candidates.size() ? place : place_of(&Candidate::favoured_heavy);
 }
 }  // namespace
 
@@ -87,8 +91,8 @@ inline Ticks Vft::wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks
 
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
     const bool behind = candidates.front().behind;  // as all of them are
-    if (behind) {
-        if (const auto place = favoured(candidates); place < candidates.size()) return place;
+    if (behind && bytes <= heavy_bytes) {
+        if (const auto place = favoured(candidates, bytes); place < candidates.size()) return place;
     }
     const bool joined = behind && bytes <= light_bytes;
     const auto idle_bytes = joined ? behind_bytes : bytes;
@@ -143,7 +147,7 @@ Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::u
     const auto& chosen = candidates[place];
     if (chosen.spare) return 0;
     auto left = std::numeric_limits<Ticks>::max();
-    if (chosen.behind && (chosen.favoured || bytes <= light_bytes)) return left;
+    if (chosen.behind && bytes <= light_bytes) return left;
     const auto preferred = [&](const Candidate& candidate, std::uint64_t size) {
         const auto idle = idle_delivery(candidate.cost, size);
         return idle - preferred_by(candidate, idle);

@@ -26,29 +26,28 @@ struct Rails {
     std::vector<Candidate> candidates;
 };
 
-constexpr std::uint64_t light = 64;
-constexpr std::uint64_t heavy = 4096;
-
 /// One of two processes, which chooses every 100 us.
 struct Side {
     Rails rails;
     std::size_t predicted = 0;
     bool follows = false;
     bool sends = true;
-    std::uint64_t bytes = light;  // of each message
-    std::uint32_t spread = 0;     // of heavy ones, a millisecond, if they go as predicted: over all rails in turn
-    Contest contest{};
+    Contest::Kind kind = Contest::Kind::light;
+    std::uint32_t spread = 0;  // of heavy ones, a millisecond, if they go as predicted: over all rails in turn
+    Contest contest{kind, rails.per_ms.size()};
     Contest::Score score{};
     std::uint64_t done = 0;  // that it sent
     std::uint32_t changes = 0;
     std::size_t place = 0;
-    bool spreads = false;
+    bool spreads = kind == Contest::Kind::heavy;
     base::Nanoseconds unrest = 0;  // after a change nothing comes through for so long
     base::Nanoseconds until{};
 
-    void choose(base::Nanoseconds now) {
+    [[nodiscard]] bool heavy() const { return kind == Contest::Kind::heavy; }
+    void choose(std::size_t peers, base::Nanoseconds now) {
+        for (std::size_t i = 0; i < rails.candidates.size(); ++i) rails.candidates[i].recent = follows && i == peers;
         const bool predicts = contest.favoured() == Contest::none;
-        const bool over_all = predicts && bytes > sched::light_bytes;
+        const bool over_all = predicts && heavy();
         const auto turn = static_cast<std::size_t>(now / (ms / 10)) % rails.candidates.size();
         const auto next = over_all ? turn : predicts ? predicted : contest.favoured();
         const bool changed = over_all != spreads || (!over_all && next != place);
@@ -57,7 +56,7 @@ struct Side {
         place = next;
         spreads = over_all;
         score.handed = score.sent;
-        contest.went(place, bytes, rails.candidates, score, follows, now);
+        contest.went(place, rails.candidates, score, follows, now);
     }
     [[nodiscard]] std::uint32_t rate() const { return spreads ? spread : rails.per_ms[place]; }
 };
@@ -67,19 +66,22 @@ constexpr std::uint32_t steps_per_ms = 10;
 /// Both send for so long; of what one does in a step all has arrived at its end.
 void run(Side& a, Side& b, base::Nanoseconds& now, base::Nanoseconds time) {
     for (const auto end = now + time; now < end; now += ms / steps_per_ms) {
-        a.choose(now);
-        if (b.sends) b.choose(now);
+        a.choose(b.place, now);
+        if (b.sends) b.choose(a.place, now);
         for (auto [from, to] : {std::pair{&a, &b}, std::pair{&b, &a}}) {
             if (!from->sends || now < from->until) continue;
             const auto count = from->rate() / steps_per_ms;
             from->done += count;
             from->score.sent += count;
             to->score.received += count;
-            auto& by = to->rails.candidates[from->place];
-            by.received += count;
-            by.brought += count * from->bytes;
+            if (from->heavy()) to->rails.candidates[from->place].heavy_received += count;
         }
     }
+}
+
+/// That sends heavy frames over two rails; what one does with all of them, and what both do.
+Side heavy_side(std::vector<std::uint32_t> alone, std::uint32_t together) {
+    return {.rails = Rails(std::move(alone)), .kind = Contest::Kind::heavy, .spread = together};
 }
 
 }  // namespace
@@ -156,6 +158,7 @@ TEST_CASE("contest: who sends to one that hardly sends tries by himself", "[sche
     Side other{Rails({700, 300}), 1};
     one.follows = GENERATE(false, true);
     other.sends = false;
+    other.place = 1;  // its acknowledgements
     base::Nanoseconds now = base::second;
     run(one, other, now, 60 * ms);
     CHECK(one.place == 0);
@@ -195,16 +198,17 @@ TEST_CASE("contest: a rail known to be slow, or spare, is not tried, nor kept", 
     CHECK(one.place == 0);
 }
 
-TEST_CASE("contest: where large messages go between, and after pauses, there is nothing to compare",
-          "[sched][contest]") {
-    Side one{Rails({300, 700})};
-    Side other{Rails({300, 700}), 0, true};
+TEST_CASE("contest: where others go between, and after pauses, there is nothing to compare", "[sched][contest]") {
+    const bool heavy = GENERATE(true, false);
+    auto one = heavy ? heavy_side({300, 700}, 200) : Side{Rails({300, 700})};
+    auto other = one;
+    other.follows = true;
     base::Nanoseconds now = base::second;
     const bool large = GENERATE(true, false);
     for (int i = 0; i < 1000; ++i) {
         run(one, other, now, 3 * ms);
         if (large) {
-            ++one.score.heavy;
+            ++one.score.others;
         } else {
             now += 11 * ms;
         }
@@ -212,26 +216,29 @@ TEST_CASE("contest: where large messages go between, and after pauses, there is 
     CHECK(one.changes == 0);
 }
 
-TEST_CASE("contest: other than light messages keep to one rail if that is better than all", "[sched][contest]") {
-    Side one{.rails = Rails({300, 280}), .bytes = heavy, .spread = 150};
-    Side other = one;
+TEST_CASE("contest: heavy frames keep to one rail if that is better than all", "[sched][contest]") {
+    const auto better = GENERATE(0, 1);
+    auto one =
+        heavy_side(better == 0 ? std::vector<std::uint32_t>{300, 140} : std::vector<std::uint32_t>{140, 300}, 150);
+    auto other = one;
     const auto who = GENERATE(0, 1, 2);  // both send, only the one that does not follow, only the one that does
     one.follows = who == 2;
     other.follows = who != 2;
     other.sends = who == 0;
     base::Nanoseconds now = base::second;
-    run(one, other, now, 60 * ms);
+    run(one, other, now, 100 * ms);
     CHECK_FALSE(one.spreads);
     if (other.sends) CHECK_FALSE(other.spreads);
     one.done = 0;
     run(one, other, now, 5 * base::second);
     CHECK_FALSE(one.spreads);
-    CHECK(one.done > 270 * 4950);
+    CHECK(static_cast<int>(one.place) == better);
+    CHECK(one.done > 290 * 4950);
 }
 
 TEST_CASE("contest: they are spread where that is better", "[sched][contest]") {
-    Side one{.rails = Rails({100, 90}), .bytes = heavy, .spread = 190};
-    Side other = one;
+    auto one = heavy_side({100, 90}, 190);
+    auto other = one;
     other.follows = true;
     other.sends = GENERATE(true, false);
     base::Nanoseconds now = base::second;
@@ -242,8 +249,8 @@ TEST_CASE("contest: they are spread where that is better", "[sched][contest]") {
 }
 
 TEST_CASE("contest: where the other way becomes better, that is found", "[sched][contest]") {
-    Side one{.rails = Rails({300, 280}), .bytes = heavy, .spread = 150};
-    Side other = one;
+    auto one = heavy_side({300, 280}, 150);
+    auto other = one;
     other.follows = true;
     base::Nanoseconds now = base::second;
     run(one, other, now, 100 * ms);
@@ -258,9 +265,22 @@ TEST_CASE("contest: where the other way becomes better, that is found", "[sched]
     CHECK_FALSE(other.spreads);
 }
 
-TEST_CASE("contest: a rail that is much slower than another is not tried with them", "[sched][contest]") {
-    Side one{.rails = Rails({100, 200}), .bytes = heavy, .spread = 150};
-    Side other = one;
+TEST_CASE("contest: a rail for heavy frames that has become much slower is left soon", "[sched][contest]") {
+    auto one = heavy_side({300, 280}, 250);
+    auto other = one;
+    other.follows = true;
+    base::Nanoseconds now = base::second;
+    run(one, other, now, base::second);
+    CHECK_FALSE(one.spreads);
+    for (auto* side : {&one, &other}) side->rails.per_ms[side->place] = 60;
+    run(one, other, now, 100 * ms);
+    CHECK(one.rate() >= 250);
+    CHECK(other.rate() >= 250);
+}
+
+TEST_CASE("contest: a rail that is much slower than another is not tried with heavy frames", "[sched][contest]") {
+    auto one = heavy_side({100, 200}, 150);
+    auto other = one;
     other.sends = false;
     auto& slow = one.rails.candidates[1];
     slow.cost.per_byte = slow.cost.per_byte * 8 / 5;
@@ -271,46 +291,62 @@ TEST_CASE("contest: a rail that is much slower than another is not tried with th
     run(one, other, now, 4 * base::second);
     CHECK_FALSE(one.spreads);
     CHECK(one.place == 1);
+    slow.cost.per_byte = to_ticks(80.0);  // 100 Mbit/s
+    run(one, other, now, ms);
+    CHECK(one.spreads);
 }
 
-TEST_CASE("contest: who gets nothing but light messages is not led by them", "[sched][contest]") {
-    Side one{.rails = Rails({100, 90}), .follows = true, .bytes = heavy, .spread = 190};
-    Side other{.rails = Rails({100, 90})};
+TEST_CASE("contest: who gets nothing but light frames is not led by them", "[sched][contest]") {
+    auto one = heavy_side({100, 90}, 190);
+    one.follows = true;
+    Side other{Rails({100, 90})};
     base::Nanoseconds now = base::second;
     run(one, other, now, base::second);
     CHECK(one.spreads);
+    one.rails.per_ms = {300, 280};
+    run(one, other, now, 2 * base::second);
+    CHECK_FALSE(one.spreads);
 }
 
-TEST_CASE("contest: a rail for light messages is none for others", "[sched][contest]") {
-    Side one{.rails = Rails({300, 700}), .spread = 1000};
-    Side other = one;
-    one.follows = GENERATE(true, false);
-    other.follows = !one.follows;
+TEST_CASE("contest: what its peer did before is nothing to go by when it sends no more", "[sched][contest]") {
+    auto one = heavy_side({300, 280}, 150);
+    auto other = one;
+    other.follows = true;
     base::Nanoseconds now = base::second;
-    run(one, other, now, 60 * ms);
-    CHECK(one.place == 1);
-    for (auto* side : {&one, &other}) side->bytes = heavy;
-    run(one, other, now, ms);
-    CHECK(one.spreads);
+    run(one, other, now, 200 * ms);
+    CHECK_FALSE(other.spreads);
+    one.sends = false;
+    other.spread = 500;
+    run(other, one, now, 100 * ms);
     CHECK(other.spreads);
 }
 
 TEST_CASE("contest: what was on the rails before a trial does not count", "[sched][contest]") {
     // As long as that arrives nothing is gained, and then twice as much.
-    Contest contest;
     Rails rails({0, 0});
-    Contest::Score score;
+    Contest contest(Contest::Kind::heavy, 2);
+    Contest::Score score{.handed = ~0U - 3000, .sent = ~0U - 3000};  // wraps around
     base::Nanoseconds now = base::second;
     std::uint32_t old = 0;
-    for (int step = 0; step < 400; ++step, now += ms / 10) {
+    for (int step = 0; step < 600; ++step, now += ms / 10) {
         const bool single = contest.favoured() != Contest::none;
         if (!single) old = 800;  // are under way
         const auto arrived = single && old == 0 ? 40U : 20U;
         old -= std::min(old, arrived);
         score.sent += arrived;
         score.handed = score.sent + 800;
-        contest.went(single ? contest.favoured() : static_cast<std::size_t>(step % 2), heavy, rails.candidates, score,
-                     false, now);
+        contest.went(single ? contest.favoured() : static_cast<std::size_t>(step % 2), rails.candidates, score, false,
+                     now);
     }
     CHECK(contest.favoured() != Contest::none);
+}
+
+TEST_CASE("contest: a trial in which nothing arrives ends", "[sched][contest]") {
+    auto one = heavy_side({0, 0}, 190);
+    auto other = one;
+    other.sends = false;
+    base::Nanoseconds now = base::second;
+    run(one, other, now, 40 * ms);
+    CHECK(one.changes > 0);
+    CHECK(one.spreads);
 }

@@ -64,7 +64,7 @@ TEST_CASE("explain: one frame, and why it goes there", "[sched]") {
     CHECK(followed.choice == 1);
     CHECK_THAT(sched::reason(fresh, followed, rails, names), Contains("the peer used it last"));
 
-    rails[0].behind = rails[1].behind = rails[1].favoured = true;
+    rails[0].behind = rails[1].behind = rails[1].favoured_light = true;
     rails[1].cost.latency *= 3;
     const auto favoured = sched::judge(fresh, rails, 8, 0, false);
     CHECK(favoured.choice == 1);
