@@ -332,7 +332,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         candidate.joins = !link.outbox.empty();
         candidate.behind = talk.behind_there || keeping_up_.busy();
         candidate.favoured_light = candidate.behind && i == talk.light_contest.favoured();
-        candidate.favoured_heavy = candidate.behind && i == talk.heavy_contest.favoured();
+        candidate.favoured_heavy =
+            candidate.behind && i == talk.heavy_contest.favoured() && talk.heavy_contest.lively(now);
         least = std::min(least, candidate.cost.latency);
     }
     // The peer chose this link, and knows what we do not: it is worth trying.

@@ -40,6 +40,7 @@ void Contest::begin_anew(std::size_t way, std::uint32_t others) noexcept {
     others_ = others;
     before_ = last_rate_ = 0;
     window_ = {};
+    first_ = true;
 }
 
 void Contest::begin_window(std::span<const Candidate> candidates, const Score& score, base::Nanoseconds now) noexcept {
@@ -69,6 +70,7 @@ void Contest::judge(std::span<const Candidate> candidates, const Score& score, b
         due_ = std::min(due_, now);
         last_rate_ = 0;
     }
+    if (heavy() && std::exchange(first_, false)) return;
     before_ = std::max(rate, last_rate_);
     const bool known = std::exchange(last_rate_, rate) > 0;
     if (known && !led_ && now >= due_) begin(candidates, score, now);
@@ -184,8 +186,9 @@ void Contest::end(Outcome outcome, base::Nanoseconds now) noexcept {
     if (won) {
         wait_ = rules().wait_when_won;
     } else if (outcome != Outcome::interrupted || !heavy()) {
-        wait_ = std::min(2 * wait_, longest_wait);
-        if (outcome == Outcome::worse) wait_ = std::max(wait_, rules().least_wait_when_worse);
+        const bool worse = outcome == Outcome::worse;
+        wait_ = std::max(std::min(2 * wait_, longest_wait),
+                         worse ? rules().least_wait_when_worse : rules().least_wait_when_vain);
     }
     due_ = now + wait_;
 }

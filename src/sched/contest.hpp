@@ -48,6 +48,8 @@ public:
 
     /// The place of the candidate that frames of the kind go to, whatever was predicted; none: as predicted.
     [[nodiscard]] std::size_t favoured() const noexcept { return favoured_; }
+    /// Whether there were some a moment ago.
+    [[nodiscard]] bool lively(base::Nanoseconds now) const noexcept { return now - last_ <= pause; }
 
     /// One of the kind goes over `place`, between ends of which one does not keep up. `follows`: it is the peer that tries.
     void went(std::size_t place, std::span<const Candidate> candidates, const Score& score, bool follows,
@@ -76,9 +78,10 @@ private:
         // From one trial to the next: at first, and when one was won; twice as long after each that was in vain.
         base::Nanoseconds first_wait;
         base::Nanoseconds wait_when_won;
-        // A trial that brings less than so many sixteenths ends at once. What heavy frames leave on a rail that is worse is
-        // waited for, for as long again: the next trial is the longest away then.
+        // A trial that brings less than so many sixteenths ends at once. What heavy frames leave on a rail that is no better is
+        // waited for, for as long again: the next trial is so far away at least, and the longest if it was clearly worse.
         std::uint64_t least_sixteenths;
+        base::Nanoseconds least_wait_when_vain;
         base::Nanoseconds least_wait_when_worse;
     };
     static constexpr Rules light_rules{.window = 2 * base::millisecond,
@@ -86,12 +89,14 @@ private:
                                        .first_wait = 20 * base::millisecond,
                                        .wait_when_won = 20 * base::millisecond,
                                        .least_sixteenths = 8,
+                                       .least_wait_when_vain = 0,
                                        .least_wait_when_worse = 0};
     static constexpr Rules heavy_rules{.window = 4 * base::millisecond,
                                        .settling = 2 * shown_in + base::millisecond / 4,
                                        .first_wait = 10 * base::millisecond,
                                        .wait_when_won = 250 * base::millisecond,
                                        .least_sixteenths = 11,
+                                       .least_wait_when_vain = 100 * base::millisecond,
                                        .least_wait_when_worse = longest_wait};
 
     /// From one time that frames were told of to another: they come to be known in bunches.
@@ -139,6 +144,7 @@ private:
     std::uint64_t before_ = 0;  // the better of the last two rates without a trial; 0: not known
     std::uint64_t last_rate_ = 0;
     Window window_;
+    bool first_ = true;              // ... is the first one: heavy frames find rails and buffers empty then
     std::uint32_t others_ = 0;       // as they were told
     std::uint32_t done_ = 0;         // frames, both ways, that were known of last,
     base::Nanoseconds done_at_ = 0;  // since then

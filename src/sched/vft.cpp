@@ -23,14 +23,14 @@ constexpr Ticks least_gap = to_ticks(base::Nanoseconds{250});
 // How far back the mix of small and large messages counts for what a byte of backlog costs.
 constexpr std::uint64_t mix_bytes = 64 * 1024;
 
-/// Of a frame of so many bytes; a light one goes along with heavy ones. Out of line: rare, and choose() is not.
+/// Of a frame of so many bytes: where there are heavy ones, a light one goes along. Out of line: rare, and choose() is not.
 [[gnu::noinline]] std::size_t favoured(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
     const auto place_of = [&](bool Candidate::*favoured) {
         const auto is = [&](const Candidate& candidate) { return candidate.*favoured && !candidate.spare; };
         return static_cast<std::size_t>(std::ranges::find_if(candidates, is) - candidates.begin());
     };
-    const auto place = bytes <= light_bytes ? place_of(&Candidate::favoured_light) : candidates.size();
-    return place < candidates.size() ? place : place_of(&Candidate::favoured_heavy);
+    const auto place = place_of(&Candidate::favoured_heavy);
+    return place == candidates.size() && bytes <= light_bytes ? place_of(&Candidate::favoured_light) : place;
 }
 }  // namespace
 
