@@ -95,6 +95,7 @@ struct Conversation {
     std::vector<sched::Cost> costs;            // parallel to links: by the model, before traffic corrects it
     base::Nanoseconds planned = 0;             // when what is left of bulk was last divided (BulkPlan)
     base::Nanoseconds refreshed = 0;           // when they were told what traffic has shown (Ledger)
+    base::Nanoseconds chosen = 0;              // when a heavy frame had a choice of its own
     static constexpr auto none = ~std::uint32_t{0};
     std::uint32_t only = none;          // the place of the one that there is to choose from, if no other, since then
     std::vector<std::uint64_t> claims;  // parallel to links: bulk planned for it and not handed over yet
@@ -141,7 +142,7 @@ struct Conversation {
     Followed followed;
 
     std::uint32_t heavy = 0;  // one beyond the number of the last frame whose acknowledgement should not be put off
-    std::uint32_t large = 0;  // ... of the last one that is a part of a large message
+    std::uint32_t large = 0;  // ... of the last one that is longer than any which goes without being asked for
     bool hungry = false;      // operations wait for room: for acknowledgements, or for credit
     // Acknowledgements should not be put off: of a heavy frame, or because something waits for them.
     bool acks_wanted = false;

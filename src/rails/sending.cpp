@@ -74,8 +74,7 @@ void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now
     talk.session.enter(frame, stamp_of(talk, now));
     if (frame.token == 0 && frame.wire_bytes() <= sched::light_bytes) return;
     talk.heavy = frame.seq + 1;
-    if (frame.wire_bytes() > transports::least_max_frame)
-        talk.large = talk.heavy;  // others may go so for want of credit
+    if (frame.wire_bytes() > sched::heavy_bytes) talk.large = talk.heavy;
     talk.acks_wanted = true;
 }
 
@@ -101,7 +100,7 @@ bool RailManager::catch_up() {
 /// What becomes of frames that go so shows whether others should, and whether light ones need a choice of their own.
 void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now) {
     const bool light = frame.wire_bytes() <= sched::light_bytes;
-    if (talk.candidates[choice].behind) {
+    if (talk.candidates[choice].behind && policy_.predicts()) {
         const sched::Contest::Score score{.handed = talk.session.numbered(),
                                           .sent = talk.session.heard(),
                                           .received = talk.session.ack(),
@@ -136,9 +135,10 @@ Link* RailManager::only_link(const Conversation& talk, base::Nanoseconds now) no
 /// choice. Traces show each decision.
 std::size_t RailManager::favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept {
     const auto place = talk.heavy_contest.favoured();
-    if (place == none || now - talk.refreshed >= long_lead_time || tracer_ != nullptr) return none;
+    if (place == none || now - talk.chosen >= long_lead_time || tracer_ != nullptr) return none;
     const auto bytes = frame.wire_bytes();
-    const bool one = frame.piece_count == 0 && bytes > sched::light_bytes && bytes <= sched::heavy_bytes;
+    const bool one =
+        frame.piece_count == 0 && !frame.again && bytes > sched::light_bytes && bytes <= sched::heavy_bytes;
     return one && talk.candidates[place].favoured_heavy ? place : none;
 }
 
@@ -158,6 +158,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         return hand_over(*only, talk, frame, now);
     }
     std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
+    if (frame->wire_bytes() > sched::light_bytes) talk.chosen = now;
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us
         for (std::size_t i = 0; i < talk.links.size(); ++i) {
             if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) != nullptr) break;

@@ -22,14 +22,14 @@ inline constexpr std::size_t bytes_of_much = 4096;
 [[nodiscard]] bool brings_much(std::span<const transports::Event> events, std::size_t most) noexcept;
 
 /// Of a frame that has come for the first time.
-RAILMUX_IN_LINE void note_arrival(Link& link, Conversation& talk, const FrameHeader& header,
+RAILMUX_IN_LINE void note_arrival(Link& link, Conversation& talk, const FrameHeader& header, std::size_t bytes,
                                   base::Nanoseconds now) noexcept {
     talk.arrived = now;
     talk.newest = header.seq + 1;
     talk.last_link = link.slot;
     auto& traffic = *link.traffic;
     ++traffic.received_frames;
-    if (header.aux > sched::light_bytes - FrameHeader::size && header.type != FrameType::fin) ++link.heavy_received;
+    link.heavy_received += bytes > sched::light_bytes ? 1 : 0;
     traffic.received_bytes += header.aux;
 }
 
@@ -179,7 +179,7 @@ RAILMUX_IN_LINE bool RailManager::take_next(Above& above, Link& link, std::span<
         break_off(link, "it broke the wire protocol", now);
         return true;
     }
-    note_arrival(link, talk, header, now);
+    note_arrival(link, talk, header, bytes.size(), now);
     owe_ack(link.peer, talk, now);
     static_cast<void>(hear_ack(link, talk, header, now));
     return true;
@@ -202,7 +202,7 @@ RAILMUX_IN_LINE bool RailManager::take_in(Above& above, Link& link, Known& known
             case Session::Arrival::fresh: break;
         }
     }
-    note_arrival(link, talk, header, now);
+    note_arrival(link, talk, header, FrameHeader::size + body.size(), now);
     if (header.type == FrameType::fin) link.bulk_received += header.aux;
     if ((header.flags & frame_flag::timed) != 0) [[unlikely]]
         tell_time(link, talk, header.seq, now);

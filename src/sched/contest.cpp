@@ -65,15 +65,24 @@ void Contest::judge(std::span<const Candidate> candidates, const Score& score, b
         lead(led, candidates, now);
         if (heavy()) return;  // they go another way from now on
     }
-    if (heavy() && favoured_ != none &&
-        rate < before_ / 2) {  // perhaps because of the way: another one may be better now
-        due_ = std::min(due_, now);
-        last_rate_ = 0;
-    }
     if (heavy() && std::exchange(first_, false)) return;
+    if (heavy() && favoured_ != none) watch(rate, now);
     before_ = std::max(rate, last_rate_);
     const bool known = std::exchange(last_rate_, rate) > 0;
     if (known && !led_ && now >= due_) begin(candidates, score, now);
+}
+
+/// What brings less than half of what it brought before, for more than a window, may do so because of the rail: another way may
+/// be better now.
+void Contest::watch(std::uint64_t rate, base::Nanoseconds now) noexcept {
+    const bool low = rate < usual_ / 2;
+    low_ = low ? low_ + 1 : 0;
+    if (low && low_ < enough_windows) return;
+    usual_ = rate;
+    if (!low) return;
+    low_ = 0;
+    last_rate_ = 0;
+    due_ = std::min(due_, std::max(now, ended_ + rules().least_wait_when_vain));
 }
 
 void Contest::judge_trial(std::uint64_t rate, bool over, base::Nanoseconds now) noexcept {
@@ -104,10 +113,11 @@ bool Contest::worth_trying(std::span<const Candidate> candidates, std::size_t pl
 
 // --- Following -------------------------------------------------------------------------------------------------------
 
-/// In the window that ends it sent an eighth of what we did at least.
+/// In the window that ends it sent an eighth of what we did at least; of heavy frames, which keep to one rail where they are
+/// few, half as many.
 bool Contest::peer_leads(std::span<const Candidate> candidates, const Score& score) const noexcept {
     if (!heavy()) return 8 * std::uint64_t{window_.received(score)} >= window_.sent(score);
-    return 8 * std::uint64_t{heavy_received(candidates) - window_.heavy_received} >= window_.went;
+    return 2 * std::uint64_t{heavy_received(candidates) - window_.heavy_received} >= window_.went;
 }
 
 void Contest::lead(bool led, std::span<const Candidate> candidates, base::Nanoseconds now) noexcept {
@@ -191,6 +201,10 @@ void Contest::end(Outcome outcome, base::Nanoseconds now) noexcept {
                          worse ? rules().least_wait_when_worse : rules().least_wait_when_vain);
     }
     due_ = now + wait_;
+    ended_ = now;
+    usual_ = 0;
+    low_ = 0;
+    if (won && heavy() && favoured_ != none) tried_ = heavy_received_.size() - 1;  // next, as predicted again
 }
 
 }  // namespace railmux::sched

@@ -124,6 +124,7 @@ private:
     void begin_anew(std::size_t way, std::uint32_t others) noexcept;
     void begin_window(std::span<const Candidate> candidates, const Score& score, base::Nanoseconds now) noexcept;
     void judge(std::span<const Candidate> candidates, const Score& score, bool follows, base::Nanoseconds now) noexcept;
+    void watch(std::uint64_t rate, base::Nanoseconds now) noexcept;
     void judge_trial(std::uint64_t rate, bool over, base::Nanoseconds now) noexcept;
     void follow(std::span<const Candidate> candidates, base::Nanoseconds now) noexcept;
     void follow_light(std::span<const Candidate> candidates) noexcept;
@@ -143,6 +144,9 @@ private:
     std::uint32_t won_ = 0;     // windows of the trial
     std::uint64_t before_ = 0;  // the better of the last two rates without a trial; 0: not known
     std::uint64_t last_rate_ = 0;
+    std::uint64_t usual_ = 0;      // over the rail that heavy frames keep to,
+    std::uint32_t low_ = 0;        // ... and windows in a row with less than half of that
+    base::Nanoseconds ended_ = 0;  // the last trial
     Window window_;
     bool first_ = true;              // ... is the first one: heavy frames find rails and buffers empty then
     std::uint32_t others_ = 0;       // as they were told

@@ -69,22 +69,21 @@ Verdict weigh(const Policy& policy, std::span<const Candidate> candidates, std::
     auto& chosen = verdict.prospects[choice];
     chosen.share = bytes;
     chosen.share_delivery = chosen.delivery;
+    const auto& candidate = candidates[choice];
+    const bool favoured = candidate.favoured_heavy || (candidate.favoured_light && bytes <= light_bytes);
+    verdict.favoured = favoured && !candidate.spare && bytes <= heavy_bytes;
     return verdict;
 }
 
 Verdict judge(const Policy& policy, std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
               bool divisible) {
     const auto copy = policy.clone();
-    if (!divisible) {
-        auto verdict = weigh(policy, candidates, bytes, now, copy->choose(candidates, bytes, now));
-        const auto& chosen = candidates[verdict.choice];
-        verdict.favoured = chosen.favoured_heavy || (chosen.favoured_light && bytes <= light_bytes);
-        return verdict;
-    }
+    if (!divisible) return weigh(policy, candidates, bytes, now, copy->choose(candidates, bytes, now));
     std::vector<std::uint64_t> shares(candidates.size(), 0);
     copy->split(candidates, bytes, now, shares);
     const auto most = static_cast<std::size_t>(std::max_element(shares.begin(), shares.end()) - shares.begin());
     auto verdict = weigh(policy, candidates, bytes, now, most);
+    verdict.favoured = false;
     for (std::size_t i = 0; i < shares.size(); ++i) {
         auto& prospect = verdict.prospects[i];
         const auto& cost = candidates[i].cost;

@@ -33,8 +33,8 @@ inline constexpr std::uint64_t small_bytes = 256;
 // choice for each, nor is it asked for each whether it has arrived. Frames of 1 KiB are what fills a rail: as light ones they
 // were known too late to wait there (docs/scheduling.md).
 inline constexpr std::uint64_t light_bytes = 512;
-// Others are heavy; up to this size they go without being asked for.
-inline constexpr std::uint64_t heavy_bytes = 64 * 1024;
+// Others are heavy, up to the longest that goes without being asked for (eager.max and headers).
+inline constexpr std::uint64_t heavy_bytes = 16 * 1024 + 512;
 
 /// A link that could carry the message, as the policy sees it.
 struct Candidate {
@@ -51,7 +51,7 @@ struct Candidate {
     bool favoured_heavy = false;   // ... and heavy ones did
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
-    std::uint32_t heavy_received = 0;  // frames of the destination's that came over it: only grows, and wraps around
+    std::uint32_t heavy_received = 0;  // ones of the destination's that came over it: only grows, and wraps around
     std::uint64_t claimed = 0;         // bytes that other destinations' large messages will still bring; split only
 };
 

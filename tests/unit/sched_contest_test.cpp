@@ -265,6 +265,21 @@ TEST_CASE("contest: where the other way becomes better, that is found", "[sched]
     CHECK_FALSE(other.spreads);
 }
 
+TEST_CASE("contest: short pauses of the application are no reason for trials of heavy frames", "[sched][contest]") {
+    auto one = heavy_side({300, 280}, 150);
+    auto other = one;
+    other.sends = false;
+    base::Nanoseconds now = base::second;
+    run(one, other, now, 2 * base::second);
+    CHECK_FALSE(one.spreads);
+    const auto before = one.changes;
+    for (int i = 0; i < 25; ++i) {
+        run(one, other, now, 30 * ms);
+        now += 9 * ms;
+    }
+    CHECK(one.changes - before <= 4);  // a second
+}
+
 TEST_CASE("contest: a rail for heavy frames that has become much slower is left soon", "[sched][contest]") {
     auto one = heavy_side({300, 280}, 250);
     auto other = one;
@@ -322,23 +337,26 @@ TEST_CASE("contest: what its peer did before is nothing to go by when it sends n
 }
 
 TEST_CASE("contest: what was on the rails before a trial does not count", "[sched][contest]") {
-    // As long as that arrives nothing is gained, and then twice as much.
+    // As long as that arrives, 12 ms, less is done than before, and then twice as much.
     Rails rails({0, 0});
     Contest contest(Contest::Kind::heavy, 2);
     Contest::Score score{.handed = ~0U - 3000, .sent = ~0U - 3000};  // wraps around
     base::Nanoseconds now = base::second;
     std::uint32_t old = 0;
-    for (int step = 0; step < 600; ++step, now += ms / 10) {
+    int single_steps = 0;
+    for (int step = 0; step < 1000; ++step, now += ms / 10) {
         const bool single = contest.favoured() != Contest::none;
-        if (!single) old = 800;  // are under way
-        const auto arrived = single && old == 0 ? 40U : 20U;
+        if (!single) old = 1200;  // are under way
+        const auto arrived = !single ? 20U : old > 0 ? 10U : 40U;
         old -= std::min(old, arrived);
         score.sent += arrived;
-        score.handed = score.sent + 800;
+        score.handed = score.sent + 1200;
         contest.went(single ? contest.favoured() : static_cast<std::size_t>(step % 2), rails.candidates, score, false,
                      now);
+        single_steps += single ? 1 : 0;
     }
     CHECK(contest.favoured() != Contest::none);
+    CHECK(single_steps > 600);  // it was not given up in between
 }
 
 TEST_CASE("contest: a trial in which nothing arrives ends", "[sched][contest]") {

@@ -69,6 +69,11 @@ TEST_CASE("explain: one frame, and why it goes there", "[sched]") {
     const auto favoured = sched::judge(fresh, rails, 8, 0, false);
     CHECK(favoured.choice == 1);
     CHECK_THAT(sched::reason(fresh, favoured, rails, names), Contains("fared best over it"));
+    CHECK_THAT(sched::reason(fresh, sched::weigh(fresh, rails, 8, 0, 1), rails, names), Contains("fared best over it"));
+    CHECK_FALSE(sched::weigh(fresh, rails, 4096, 0, 1).favoured);
+    rails[1].favoured_heavy = true;
+    CHECK(sched::weigh(fresh, rails, 4096, 0, 1).favoured);
+    CHECK_FALSE(sched::judge(fresh, rails, 1 << 20, 0, true).favoured);
 
     rails.resize(1);
     CHECK(sched::reason(fresh, sched::judge(fresh, rails, 8, 0, false), rails, names) == "there is no other rail");

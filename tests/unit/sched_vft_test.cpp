@@ -157,6 +157,45 @@ TEST_CASE("frames take a favoured rail, whatever is predicted", "[sched][vft]") 
     CHECK(vft.choose(rails, 1024, 0) == 0);
 }
 
+TEST_CASE("a rail without end costs no more than a day", "[sched][vft]") {
+    Vft vft(2);
+    std::array<Candidate, 2> rails{rail(0, 0), rail(1)};
+    for (auto& candidate : rails) candidate.stream = true;
+    rails[0].joins = true;
+    rails[0].silent = base::second;
+    rails[0].backlog = 1;
+    rails[1].cost.gap = to_ticks(1e9);
+    rails[1].cost.per_byte = to_ticks(8.64e13) / 1024;
+    CHECK(vft.choose(rails, 64, 0) == 0);
+}
+
+TEST_CASE("what joins others on a stream is charged no gap", "[sched][vft]") {
+    Vft vft(1);
+    auto one = rail(0);
+    one.stream = true;
+    const auto idle = vft.delivery(one, 100, 0);
+    send(vft, one, 500);
+    CHECK(vft.delivery(one, 100, 0) - idle == to_ticks(5000.0));
+    one.joins = true;
+    send(vft, one, 500);
+    CHECK(vft.delivery(one, 100, 0) - idle == to_ticks(9000.0));
+}
+
+TEST_CASE("what is known to be still on the rail sets a clock that is behind", "[sched][vft]") {
+    Vft vft(1);
+    auto one = rail(0, 1);
+    one.stream = one.joins = true;
+    const auto idle = vft.delivery(one, 100, 0);
+    send(vft, one, 100'000);  // thought to take 100 us
+    one.cost.per_byte = to_ticks(8.0);
+    CHECK(vft.delivery(one, 100, 0) - idle == to_ticks(100'000.0));
+    vft.left(one, 50'000, 400'000);
+    one.backlog = 50'000;
+    CHECK(vft.delivery(one, 100, 500'000) - idle == to_ticks(300'000.0));
+    vft.left(one, 1000, 400'000);  // it never goes back
+    CHECK(vft.delivery(one, 100, 500'000) - idle == to_ticks(300'000.0));
+}
+
 TEST_CASE("of rails about equal the recent one is chosen", "[sched][vft]") {
     Vft vft(2);
     std::array<Candidate, 2> rails{rail(0), rail(1, 8, 10'400)};
