@@ -21,7 +21,8 @@ void Contest::went(std::size_t place, std::span<const Candidate> candidates, con
     if (favoured_ != none && !fits(candidates[favoured_])) favoured_ = none;
     const auto way = heavy() ? favoured_ : place;
     if (way != used_ || paused || score.others != others_) {  // nothing to compare with
-        if (trying_) end(Outcome::interrupted, now);
+        // Heavy frames that fill a rail leave no credit: then the sender has to wait.
+        if (trying_) end(paused && heavy() ? Outcome::worse : Outcome::interrupted, now);
         if (paused) due_ = heavy() ? std::max(due_, now + rules().first_wait) : now + wait_;
         if (paused && heavy() && led_) lead(false, candidates, now);
         return begin_anew(heavy() ? favoured_ : place, score.others);

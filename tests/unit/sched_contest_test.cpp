@@ -359,6 +359,23 @@ TEST_CASE("contest: what was on the rails before a trial does not count", "[sche
     CHECK(single_steps > 600);  // it was not given up in between
 }
 
+TEST_CASE("contest: a trial that stops the sender is not soon followed by another", "[sched][contest]") {
+    // All credit waits on the one rail then.
+    Rails rails({0, 0, 0, 0});
+    Contest contest(Contest::Kind::heavy, 4);
+    Contest::Score score;
+    int trials = 0;
+    bool single = false;
+    for (base::Nanoseconds now = base::second; now < 3 * base::second; now += (single ? 120 : 1) * ms / 10) {
+        trials += !single && contest.favoured() != Contest::none ? 1 : 0;
+        single = contest.favoured() != Contest::none;
+        score.handed = score.sent += 20;
+        contest.went(single ? contest.favoured() : 0, rails.candidates, score, false, now);
+    }
+    CHECK(trials > 0);
+    CHECK(trials <= 3);
+}
+
 TEST_CASE("contest: a trial in which nothing arrives ends", "[sched][contest]") {
     auto one = heavy_side({0, 0}, 190);
     auto other = one;
