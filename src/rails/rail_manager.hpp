@@ -260,7 +260,7 @@ private:
     void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body, base::Nanoseconds now);
 
-    // Sending (sending.cpp)
+    // Routing, to a link, and sending, from its outbox (routing.cpp, sending.cpp)
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);

@@ -1,4 +1,5 @@
-// RailManager, the way down: what every small message goes through, in line for its callers. What is rare is in sending.cpp.
+// RailManager, the way down: what every small message goes through, in line for its callers. What is rare is in routing.cpp
+// and sending.cpp.
 //
 // Threads and lifetime: as RailManager's.
 #pragma once
