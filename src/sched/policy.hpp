@@ -46,12 +46,12 @@ struct Candidate {
     bool stream = false;           // what is handed to it together leaves as one, after one gap
     bool joins = false;            // ... and something waits to leave now
     bool behind = false;           // one of the two ends does not keep up: what waits waits for it, whatever the rail
-    bool by_processors = false;    // those of the two ends move its bytes, and nothing else does
     bool favoured_light = false;   // ... and light frames fared best over it, or it is tried
     bool favoured_heavy = false;   // ... and heavy ones did
+    bool by_processors = false;    // the processors of the two ends move its bytes, and nothing else does
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
     bool recent = false;           // the destination's last frame came over it: both sides are looking there
-    std::uint32_t heavy_received = 0;  // ones of the destination's that came over it: only grows, and wraps around
+    std::uint32_t heavy_received = 0;  // heavy frames of the destination's that it brought; wraps around
     std::uint64_t claimed = 0;         // bytes that other destinations' large messages will still bring; split only
 };
 

@@ -79,10 +79,22 @@ void run(Side& a, Side& b, base::Nanoseconds& now, base::Nanoseconds time) {
     }
 }
 
-/// That sends heavy frames over two rails; what one does with all of them, and what both do.
+/// That sends heavy frames over two rails; what each of them does with all of these, and what both do.
 Side heavy_side(std::vector<std::uint32_t> alone, std::uint32_t together) {
     return {.rails = Rails(std::move(alone)), .kind = Contest::Kind::heavy, .spread = together};
 }
+
+/// Two such, of which the second does as the first one does; and some time in which that is found.
+struct HeavyPair {
+    HeavyPair(const std::vector<std::uint32_t>& alone, std::uint32_t together)
+        : one(heavy_side(alone, together)), other(one) {
+        other.follows = true;
+    }
+    void pass(base::Nanoseconds time) { run(one, other, now, time); }
+    Side one;
+    Side other;
+    base::Nanoseconds now = base::second;
+};
 
 }  // namespace
 
@@ -237,60 +249,49 @@ TEST_CASE("contest: heavy frames keep to one rail if that is better than all", "
 }
 
 TEST_CASE("contest: they are spread where that is better", "[sched][contest]") {
-    auto one = heavy_side({100, 90}, 190);
-    auto other = one;
-    other.follows = true;
-    other.sends = GENERATE(true, false);
-    base::Nanoseconds now = base::second;
-    run(one, other, now, 5 * base::second);
-    CHECK(one.spreads);
-    CHECK(one.changes > 1);
-    CHECK(one.done > 190 * 4950);
+    HeavyPair pair({100, 90}, 190);
+    pair.other.sends = GENERATE(true, false);
+    pair.pass(5 * base::second);
+    CHECK(pair.one.spreads);
+    CHECK(pair.one.changes > 1);
+    CHECK(pair.one.done > 190 * 4950);
 }
 
 TEST_CASE("contest: where the other way becomes better, that is found", "[sched][contest]") {
-    auto one = heavy_side({300, 280}, 150);
-    auto other = one;
-    other.follows = true;
-    base::Nanoseconds now = base::second;
-    run(one, other, now, 100 * ms);
-    CHECK_FALSE(one.spreads);
-    one.spread = other.spread = 500;
-    run(one, other, now, 2500 * ms);
-    CHECK(one.spreads);
-    CHECK(other.spreads);
-    one.spread = other.spread = 150;
-    run(one, other, now, 2500 * ms);
-    CHECK_FALSE(one.spreads);
-    CHECK_FALSE(other.spreads);
+    HeavyPair pair({300, 280}, 150);
+    pair.pass(100 * ms);
+    CHECK_FALSE(pair.one.spreads);
+    pair.one.spread = pair.other.spread = 500;
+    pair.pass(2500 * ms);
+    CHECK(pair.one.spreads);
+    CHECK(pair.other.spreads);
+    pair.one.spread = pair.other.spread = 150;
+    pair.pass(2500 * ms);
+    CHECK_FALSE(pair.one.spreads);
+    CHECK_FALSE(pair.other.spreads);
 }
 
 TEST_CASE("contest: short pauses of the application are no reason for trials of heavy frames", "[sched][contest]") {
-    auto one = heavy_side({300, 280}, 150);
-    auto other = one;
-    other.sends = false;
-    base::Nanoseconds now = base::second;
-    run(one, other, now, 2 * base::second);
-    CHECK_FALSE(one.spreads);
-    const auto before = one.changes;
+    HeavyPair pair({300, 280}, 150);
+    pair.other.sends = false;
+    pair.pass(2 * base::second);
+    CHECK_FALSE(pair.one.spreads);
+    const auto before = pair.one.changes;
     for (int i = 0; i < 25; ++i) {
-        run(one, other, now, 30 * ms);
-        now += 9 * ms;
+        pair.pass(30 * ms);
+        pair.now += 9 * ms;
     }
-    CHECK(one.changes - before <= 4);  // a second
+    CHECK(pair.one.changes - before <= 4);  // a second
 }
 
 TEST_CASE("contest: a rail for heavy frames that has become much slower is left soon", "[sched][contest]") {
-    auto one = heavy_side({300, 280}, 250);
-    auto other = one;
-    other.follows = true;
-    base::Nanoseconds now = base::second;
-    run(one, other, now, base::second);
-    CHECK_FALSE(one.spreads);
-    for (auto* side : {&one, &other}) side->rails.per_ms[side->place] = 60;
-    run(one, other, now, 100 * ms);
-    CHECK(one.rate() >= 250);
-    CHECK(other.rate() >= 250);
+    HeavyPair pair({300, 280}, 250);
+    pair.pass(base::second);
+    CHECK_FALSE(pair.one.spreads);
+    for (auto* side : {&pair.one, &pair.other}) side->rails.per_ms[side->place] = 60;
+    pair.pass(100 * ms);
+    CHECK(pair.one.rate() >= 250);
+    CHECK(pair.other.rate() >= 250);
 }
 
 TEST_CASE("contest: a rail that is much slower than another is not tried with heavy frames", "[sched][contest]") {
@@ -324,16 +325,13 @@ TEST_CASE("contest: who gets nothing but light frames is not led by them", "[sch
 }
 
 TEST_CASE("contest: what its peer did before is nothing to go by when it sends no more", "[sched][contest]") {
-    auto one = heavy_side({300, 280}, 150);
-    auto other = one;
-    other.follows = true;
-    base::Nanoseconds now = base::second;
-    run(one, other, now, 200 * ms);
-    CHECK_FALSE(other.spreads);
-    one.sends = false;
-    other.spread = 500;
-    run(other, one, now, 100 * ms);
-    CHECK(other.spreads);
+    HeavyPair pair({300, 280}, 150);
+    pair.pass(200 * ms);
+    CHECK_FALSE(pair.other.spreads);
+    pair.one.sends = false;
+    pair.other.spread = 500;
+    run(pair.other, pair.one, pair.now, 100 * ms);
+    CHECK(pair.other.spreads);
 }
 
 TEST_CASE("contest: what was on the rails before a trial does not count", "[sched][contest]") {
