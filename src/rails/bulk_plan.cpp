@@ -10,6 +10,10 @@ namespace {
 // tens of times what a put and its closing frame cost a CPU.
 constexpr std::uint64_t smallest_share = 16 * 1024;
 
+// Where nothing is to be decided pieces need not be small: larger ones cost less, and what else there is to be sent waits for
+// them no longer on fast rails than on others.
+constexpr std::uint64_t smallest_alone = 256 * 1024;
+
 // Where pieces are summed they are to be in the core's own cache still (1 MiB and less, with the kernel's copies of them) when
 // they are sent, and when they have come: unshaped, pieces of 256 KiB were half as fast (docs/failover.md).
 constexpr std::uint64_t summed_piece = 64 * 1024;
@@ -45,20 +49,20 @@ bool BulkPlan::renew(std::uint32_t peer, base::Nanoseconds now, bool again) {
 std::uint64_t BulkPlan::piece_for(Link& link, std::uint64_t largest, base::Nanoseconds now) {
     const auto& talk = *peers_[link.peer].talk;
     const auto most = link.checksum ? std::min(largest, summed_piece) : largest;
+    const auto& cost = talk.candidates[link.place].cost;
+    const auto carries = [](sched::Ticks time, sched::Ticks per_byte) {
+        return static_cast<std::uint64_t>(time / per_byte);
+    };
+    const auto timely = carries(sched::to_ticks(sched::piece_time), cost.per_byte);
     // With one link there is nothing to decide: it is kept full. What it claims still counts for other peers.
     if (!policy_.replans() || talk.links.size() == 1 || talk.only == link.place)
-        return link.bulk < pieces_per_link ? most : 0;
+        return link.bulk < pieces_per_link ? std::clamp(2 * timely, std::min(smallest_alone, most), most) : 0;
     const auto claim = talk.claims[link.place];
     if (claim == 0) {
         link.fill.nothing();
         return 0;
     }
-    const auto& cost = talk.candidates[link.place].cost;
-    const auto carries = [](sched::Ticks time, sched::Ticks per_byte) {
-        return static_cast<std::uint64_t>(time / per_byte);
-    };
-    const auto piece =
-        std::clamp(carries(sched::to_ticks(sched::piece_time), cost.per_byte), std::min(smallest_share, most), most);
+    const auto piece = std::clamp(timely, std::min(smallest_share, most), most);
     // Both where its host says what has landed: there a piece is done as soon as the transport has it, and others do not tell a
     // dry rail from late acknowledgements.
     const bool known = link.underway.host_tells();

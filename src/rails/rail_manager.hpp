@@ -66,7 +66,7 @@ public:
         base::Nanoseconds patience = 10 * base::second;       // without a first link, before operations fail
         base::Nanoseconds lost_patience = 30 * base::second;  // ... where there was one
         OwedAcks::Options acks;
-        std::uint64_t fragment = 256 * 1024;  // largest piece of bulk
+        std::uint64_t fragment = 1024 * 1024;  // largest piece of bulk
         bool share_node = true;               // see the load of other processes of this node, and show ours
     };
 

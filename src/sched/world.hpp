@@ -76,7 +76,7 @@ private:
     // As in src/rails/bulk_plan.cpp, but for its turns: to give something to a rail takes no time here, and no host tells what
     // has landed.
     static constexpr std::uint64_t smallest_share = 16 * 1024;
-    static constexpr std::uint64_t fragment = 256 * 1024;
+    static constexpr std::uint64_t fragment = 1024 * 1024;
 
     struct Ack {
         base::Nanoseconds at;

@@ -11,15 +11,17 @@ using test::pattern;
 
 namespace {
 
-constexpr std::size_t large = 1'000'000;  // goes by rendezvous
+constexpr std::size_t large = 1'000'000;  // goes by rendezvous, in pieces of
+constexpr const char* piece = "256K";
 
 /// Hosts a, b and c, of which a talks to both others. b leaves.
 struct Three {
     explicit Three(const char* patience = "2s") {
         for (const char* host : {"a", "b", "c"}) hosts.fabric.add_rail(host, {.device = "eth0"});
+        hosts.settings = {{"fragment.size", piece}};
         a = hosts.start("a", "vft");
         c = hosts.start("c", "vft");
-        hosts.settings = {{"close.timeout", patience}};
+        hosts.settings.emplace_back("close.timeout", patience);
         b = hosts.start("b", "vft");
         a_to_b = a->add_peer(b->address());
         a_to_c = a->add_peer(c->address());

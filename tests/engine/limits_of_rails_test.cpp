@@ -23,6 +23,27 @@ TEST_CASE("rails: pieces of a large message are no larger than what each rail pu
     }
 }
 
+TEST_CASE("rails: one that is alone gets large pieces if it is fast, and fewer bytes at once if not", "[engine]") {
+    constexpr std::size_t mib = 1 << 20;
+    const auto pieces_of = [](double ns_per_byte, std::uint64_t speed_bps) {
+        SimHosts hosts;
+        transports::sim::Timing timing;
+        timing.ranges = {{.G = ns_per_byte}};
+        for (const char* host : {"a", "b"}) hosts.fabric.add_rail(host, {.timing = timing, .speed_bps = speed_bps});
+        const auto a = hosts.start("a", "vft");
+        const auto b = hosts.start("b", "vft");
+        const auto to_b = a->add_peer(b->address());
+        const auto to_a = b->add_peer(a->address());
+        hosts.deliver(*a, to_b, *b, to_a, 4 * mib);  // and what the rail is like is known
+        const auto before = hosts.fabric.counters("a/eth0").puts;
+        hosts.deliver(*a, to_b, *b, to_a, 4 * mib);
+        return hosts.fabric.counters("a/eth0").puts - before;
+    };
+    CHECK(pieces_of(0.08, 100'000'000'000) == 4);  // 1 MiB takes 84 us
+    CHECK(pieces_of(0.8, 10'000'000'000) > 12);    // ... or ten times as long
+    CHECK(pieces_of(8, 1'000'000'000) == 16);      // 256 KiB: 2 ms
+}
+
 TEST_CASE("rails: one that gathers too few pieces is left out, and says so", "[engine]") {
     SimHosts hosts;
     hosts.fabric.add_rail("a", {.device = "eth0", .network = "net0", .max_segments = 2});

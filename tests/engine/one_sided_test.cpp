@@ -13,7 +13,7 @@ using test::pattern;
 
 namespace {
 
-// Around the sizes at which the way changes: eager.max is 16 KiB, a piece of bulk 256 KiB.
+// Around the sizes at which the way changes: eager.max is 16 KiB, a piece of bulk has 1 MiB at most.
 constexpr std::array<std::size_t, 8> access_sizes = {0, 1, 8, 4096, 16384, 16385, 300'000, 3'000'000};
 
 }  // namespace
