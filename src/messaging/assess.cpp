@@ -55,7 +55,9 @@ Explanation Engine::explain(Peer to, std::uint64_t bytes) {
     if (talk == nullptr || talk->links.empty())
         throw error_with(to, ErrorCode::unreachable,
                          fmt::format("{} cannot be reached any more", rails_.peers().name(peer)));
-    const bool rendezvous = bytes > (talk->eager_if_unregistered ? config_.number("eager.max") : talk->eager_max);
+    const bool large = bytes > (talk->eager_if_unregistered ? config_.number("eager.max") : talk->eager_max);
+    const bool rendezvous =
+        large && (config_.text("bulk.inlined") == "never" || rails_.plan().unasked(peer, bytes, 0, now()) < bytes);
     const auto wire_bytes = rendezvous ? bytes : bytes + rails::FrameHeader::size + EagerBody::size;
     auto told = rails_.explain(peer, wire_bytes, rendezvous, now());
     told.bytes = bytes;

@@ -96,12 +96,12 @@ void BulkIn::send_cts(std::uint32_t peer, const CtsBody& cts, std::span<const ra
 std::optional<Handle> BulkIn::take(const Place& place, const Offer& offer, base::Nanoseconds now) {
     Transfer* transfer = begin(place);
     if (transfer == nullptr) {
-        refuse(place.peer, offer.sender, now);
+        if (offer.asks) refuse(place.peer, offer.sender, now);
         return std::nullopt;
     }
     const auto handle = handle_of(*transfer);
     if (place.bytes <= offer.inlined) {
-        refuse(place.peer, offer.sender, now);  // nothing but that
+        if (offer.asks) refuse(place.peer, offer.sender, now);  // nothing but that
         return handle;
     }
     transfer->sender = offer.sender;
@@ -126,12 +126,12 @@ std::optional<Handle> BulkIn::take(const Place& place, const Offer& offer, base:
     return handle;
 }
 
-void BulkIn::add_inlined(Handle handle, std::span<const std::byte> bytes) {
+void BulkIn::add_inlined(Handle handle, std::uint64_t offset, std::span<const std::byte> bytes) {
     Transfer* transfer = transfers_.find(handle);
-    if (transfer == nullptr || transfer->code != ErrorCode::ok) return;
-    const auto wanted = bytes.first(std::min<std::size_t>(bytes.size(), transfer->place.bytes));
-    base::copy(transfer->start, wanted.data(), wanted.size());
-    transfer->inlined = wanted.size();
+    if (transfer == nullptr || transfer->code != ErrorCode::ok || offset >= transfer->place.bytes) return;
+    const auto wanted = bytes.first(std::min<std::size_t>(bytes.size(), transfer->place.bytes - offset));
+    base::copy(transfer->start + offset, wanted.data(), wanted.size());
+    transfer->inlined += wanted.size();
     end_if_over(*transfer);
 }
 

@@ -64,11 +64,12 @@ public:
         Handle sender;
         std::span<const rails::BulkTarget::Key> keys;
         std::uint32_t inlined = 0;  // bytes that it sends without being asked
+        bool asks = true;           // it awaits an answer: that is not all
     };
     /// Brings it into the place. Nothing when that cannot be; the peer is told.
     [[nodiscard]] std::optional<Handle> take(const Place& place, const Offer& offer, base::Nanoseconds now);
-    /// The bytes that the peer sent without being asked, once; of a transfer that is over they are dropped.
-    void add_inlined(Handle handle, std::span<const std::byte> bytes);
+    /// Some of the bytes that the peer sends without being asked, each once; of a transfer that is over they are dropped.
+    void add_inlined(Handle handle, std::uint64_t offset, std::span<const std::byte> bytes);
     /// Tells the peer that nothing of it is wanted.
     void refuse(std::uint32_t peer, Handle sender, base::Nanoseconds now);
     /// ... nor of anything else: for its sender it fails as peer_left.

@@ -47,4 +47,16 @@ void scatter_pieces(std::span<const transports::Segment> to, std::span<const std
     }
 }
 
+void gather_part(std::byte* to, std::span<const transports::Segment> from, std::size_t offset,
+                 std::size_t bytes) noexcept {
+    for (const auto& piece : from) {
+        const auto skipped = std::min(piece.size, offset);
+        const auto count = std::min(piece.size - skipped, bytes);
+        base::copy(to, piece.data + skipped, count);
+        offset -= skipped;
+        to += count;
+        bytes -= count;
+    }
+}
+
 }  // namespace railmux::messaging

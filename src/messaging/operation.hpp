@@ -182,15 +182,14 @@ RAILMUX_IN_LINE void scatter(std::span<const transports::Segment> to, std::span<
     assert(from.size() <= to.front().size);
     base::copy(to.front().data, from.data(), from.size());
 }
-/// ... `bytes` of it, at most.
-RAILMUX_IN_LINE void gather(std::byte* to, std::span<const transports::Segment> from,
-                            std::size_t bytes = ~std::size_t{0}) noexcept {
+RAILMUX_IN_LINE void gather(std::byte* to, std::span<const transports::Segment> from) noexcept {
     for (const auto& piece : from) {
-        const auto part = std::min(piece.size, bytes);
-        base::copy(to, piece.data, part);
-        to += part;
-        bytes -= part;
+        base::copy(to, piece.data, piece.size);
+        to += piece.size;
     }
 }
+/// ... `bytes` of it, from `offset` on.
+void gather_part(std::byte* to, std::span<const transports::Segment> from, std::size_t offset,
+                 std::size_t bytes) noexcept;
 
 }  // namespace railmux::messaging

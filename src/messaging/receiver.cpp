@@ -46,7 +46,8 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
         operations_.finish(operation,
                            {.code = message.orphan, .peer = status.peer, .tag = status.tag, .message = status.message});
     } else if (message.left_behind) {
-        pass_inlined(message, answer_rts(operation, status, {message.sender, message.offered, message.inlined}, now));
+        const BulkIn::Offer offer{message.sender, message.offered, message.inlined, message.asks()};
+        pass_inlined(message, answer_rts(operation, status, offer, now));
     } else {
         const auto bytes = static_cast<std::size_t>(message.bytes);
         deliver(operation, status,
@@ -59,8 +60,10 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
 void Receiver::drop(Arrived& message, base::Nanoseconds now) {
     give_credit(message, now);
     if (message.left_behind && message.orphan == ErrorCode::ok) {
-        closed_ ? bulk_.refuse_for_good(message.peer, message.sender, now)
-                : bulk_.refuse(message.peer, message.sender, now);
+        if (message.asks()) {
+            closed_ ? bulk_.refuse_for_good(message.peer, message.sender, now)
+                    : bulk_.refuse(message.peer, message.sender, now);
+        }
         pass_inlined(message, std::nullopt);
     }
     free(message);
@@ -128,13 +131,13 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
         const auto transfer = answer_rts(
             *operation,
             {.peer = Peer::from_index(peer), .tag = rts->tag, .message = static_cast<std::size_t>(rts->bytes)},
-            {rts->sender, keys_, rts->inlined}, now);
+            {rts->sender, keys_, rts->inlined, !rts->whole()}, now);
         if (rts->inlined > 0) coming_.push_back({.peer = peer, .bytes = rts->inlined, .transfer = transfer});
         return true;
     }
     if (closed_) {
         rails_.consumed(peer, credit_of(rts->inlined), now);
-        bulk_.refuse_for_good(peer, rts->sender, now);
+        if (!rts->whole()) bulk_.refuse_for_good(peer, rts->sender, now);
         if (rts->inlined > 0) coming_.push_back({.peer = peer, .bytes = rts->inlined});
         return true;
     }
@@ -155,23 +158,31 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
 
 bool Receiver::on_inlined(std::uint32_t peer, std::span<const std::byte> body) {
     const auto place = std::ranges::find(coming_, peer, &Coming::peer);
-    if (place == coming_.end() || place->bytes != body.size()) return false;
+    if (place == coming_.end() || body.empty() || body.size() > place->bytes - place->here) return false;
+    const auto offset = place->here;
+    place->here += static_cast<std::uint32_t>(body.size());
     const auto coming = *place;
-    if (coming.message != nullptr) coming.message->payload = keep(body);
-    coming_.erase(place);
-    if (coming.transfer) bulk_.add_inlined(*coming.transfer, body);
+    const bool all = coming.here == coming.bytes;
+    if (all) coming_.erase(place);
+    if (coming.message != nullptr) {
+        auto& message = *coming.message;
+        if (message.payload == nullptr) message.payload = rails_.pool().take(message.inlined);
+        std::memcpy(message.payload->data() + offset, body.data(), body.size());
+        if (all && message.inlined == message.bytes) message.left_behind = false;  // it is as any other now
+    }
+    if (coming.transfer) bulk_.add_inlined(*coming.transfer, offset, body);
     return true;
 }
 
-/// A kept message is kept no longer: its inlined bytes go to that transfer, now or when they come, or nowhere.
+/// A kept message is kept no longer: its inlined bytes go to that transfer, now and as they come, or nowhere.
 void Receiver::pass_inlined(Arrived& message, std::optional<Handle> transfer) {
-    const auto place = std::ranges::find(coming_, &message, &Coming::message);
-    if (place != coming_.end()) {
+    auto here = message.inlined;
+    if (const auto place = std::ranges::find(coming_, &message, &Coming::message); place != coming_.end()) {
+        here = place->here;
         place->message = nullptr;
         place->transfer = transfer;
-    } else if (transfer && message.inlined > 0) {
-        bulk_.add_inlined(*transfer, {message.payload->data(), message.inlined});
     }
+    if (transfer && here > 0) bulk_.add_inlined(*transfer, 0, {message.payload->data(), here});
 }
 
 /// The transfer that brings it, if there is one.
@@ -180,7 +191,7 @@ std::optional<Handle> Receiver::answer_rts(Operation& operation, const Status& m
     const auto peer = message.peer.index();
     const auto status = received(message, operation.bytes);
     if (status.bytes == 0) {
-        bulk_.refuse(peer, offer.sender, now);
+        if (offer.asks) bulk_.refuse(peer, offer.sender, now);
         operations_.finish(operation, status);
         return std::nullopt;
     }

@@ -26,12 +26,14 @@ struct Arrived : Unexpected {
 
     bool left_behind = false;          // by rendezvous: the payload is still with the sender
     ErrorCode orphan = ErrorCode::ok;  // the session that it came by is over, and how it ended
-    rails::Frame* payload = nullptr;   // eager, and inlined once it is here: a copy, in a frame of the pool
+    rails::Frame* payload = nullptr;   // eager, and what is here of what is inlined: a copy, in a frame of the pool
     std::uint64_t bytes = 0;
-    std::uint32_t inlined = 0;  // left behind: but for so many
+    std::uint32_t inlined = 0;  // left behind: but for so many, which are here or come
     Handle sender;
     std::vector<rails::BulkTarget::Key> offered;  // left behind: where it can be got from
 
+    /// The sender awaits an answer.
+    [[nodiscard]] bool asks() const noexcept { return left_behind && inlined < bytes; }
     [[nodiscard]] Status status() const noexcept {
         return {.peer = Peer::from_index(peer), .tag = tag, .message = static_cast<std::size_t>(bytes)};
     }
@@ -68,11 +70,12 @@ public:
     [[nodiscard]] std::uint64_t unexpected() const noexcept { return unexpected_; }
 
 private:
-    /// The first bytes of an announced message, which come next from the peer, and where they go: to a message that is kept, to
-    /// the transfer of one that is being received, or, if that is over, nowhere.
+    /// The first bytes of an announced message, which come next from the peer, in one frame or in several, and where they go: to
+    /// a message that is kept, to the transfer of one that is being received, or, if that is over, nowhere.
     struct Coming {
         std::uint32_t peer = 0;
         std::uint32_t bytes = 0;
+        std::uint32_t here = 0;  // of those
         Arrived* message = nullptr;
         std::optional<Handle> transfer{};
     };

@@ -1,6 +1,7 @@
 #include "messaging/sender.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "messaging/eager.hpp"
 
@@ -105,29 +106,60 @@ void Sender::close_all(base::Nanoseconds now) {
 
 // --- Rendezvous ------------------------------------------------------------------------------------------------------
 
-/// How many of its first bytes go ahead of the answer. If there is no other transfer, nothing else uses the network meanwhile:
-/// they cost both sides a copy, and save the time that they take.
+/// How many of its first bytes go ahead of the answer, or instead of one. If there is no other transfer, nothing else uses the
+/// network meanwhile: they cost both sides a copy, and save the time that they take, or that the answer takes.
 std::uint32_t Sender::inlined_of(const Operation& operation, std::uint32_t credit, base::Nanoseconds now) {
     if (options_.inlining == Inlining::never || operation.bytes <= options_.eager_max) return 0;
-    auto bytes = options_.eager_max;
+    auto bytes = std::min<std::uint64_t>(operation.bytes, rails::largest_inlined);
     if (options_.inlining == Inlining::automatic) {
         if (bulk_.any_busy()) return 0;
-        bytes = rails_.plan().unasked(operation.peer, operation.bytes, bytes, now);
+        bytes = rails_.plan().unasked(operation.peer, operation.bytes, options_.eager_max, now);
     }
     return credit_of(bytes) > credit ? 0 : static_cast<std::uint32_t>(bytes);
 }
 
+/// Frames for the first `bytes` of a message: what they need of memory is there before anything is said of them.
+class Sender::Parts {
+public:
+    Parts(rails::FramePool& pool, std::uint32_t bytes) : pool_(pool) {
+        for (; bytes > 0; ++count_) {
+            const auto size = std::min<std::uint32_t>(bytes, largest_small);
+            Frame* frame = frames_[count_] = pool.take(FrameHeader::size + size);
+            frame->type = FrameType::inlined;
+            frame->flags = rails::frame_flag::ordered;
+            frame->bytes = FrameHeader::size + size;
+            frame->payload = frame->aux = size;
+            bytes -= size;
+        }
+    }
+    ~Parts() {
+        while (next_ < count_) pool_.give(frames_[next_++]);
+    }
+    Parts(const Parts&) = delete;
+    Parts& operator=(const Parts&) = delete;
+
+    [[nodiscard]] bool any() const noexcept { return next_ < count_; }
+    /// Whose it is from now on.
+    [[nodiscard]] Frame* next() noexcept { return frames_[next_++]; }
+
+private:
+    rails::FramePool& pool_;
+    std::array<Frame*, rails::largest_inlined / largest_small> frames_{};
+    std::size_t count_ = 0;
+    std::size_t next_ = 0;
+};
+
 void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanoseconds now) {
-    // First: where memory ends, nothing is announced.
-    Frame* const behind = inlined > 0 ? inlined_frame(operation, inlined) : nullptr;
+    const bool whole = inlined == operation.bytes;
+    Parts parts(rails_.pool(), inlined);
     const BulkOut::Source source{.peer = operation.peer,
                                  .pieces = operation.buffer(),
                                  .bytes = operation.bytes,
                                  .inlined = inlined,
                                  .owner = this,
                                  .cookie = operation.index};
-    const bool offers = offers_gets(operation);
-    const auto sender = offers ? bulk_.offer(source) : bulk_.announce(source);
+    const bool offers = !whole && offers_gets(operation);
+    const auto sender = whole ? Handle{} : offers ? bulk_.offer(source) : bulk_.announce(source);
     const auto keys = offers ? bulk_.keys() : std::span<const rails::BulkTarget::Key>{};
     const auto size = FrameHeader::size + RtsBody::size + keys.size() * bulk_key_size;
     Frame* frame = rails_.pool().take(size);
@@ -138,21 +170,24 @@ void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanosec
               {.tag = operation.tag, .bytes = operation.bytes, .sender = sender, .inlined = inlined}, keys);
     operation.status.rails = 0;
     rails_.send(operation.peer, frame, now);
-    if (behind == nullptr) return;
-    rails_.post_lined_up(now);  // or the network would bring both at once
-    rails_.send(operation.peer, behind, now);
-    if (behind->link != rails::no_link) operation.status.rails = std::uint64_t{1} << behind->rail;
+    if (parts.any() && !whole) rails_.post_lined_up(now);  // or the network would bring both at once
+    send_parts(operation, parts, now);
+    if (whole)
+        operations_.finish(operation,
+                           sent_status(operation.peer, operation.tag, operation.bytes, operation.status.rails));
 }
 
-/// In a frame of their own, right behind the rts: within it, the answer would have to wait for them, and nothing be saved.
-Frame* Sender::inlined_frame(const Operation& operation, std::uint32_t bytes) {
-    Frame* frame = rails_.pool().take(FrameHeader::size + bytes);
-    frame->type = FrameType::inlined;
-    frame->flags = rails::frame_flag::ordered;
-    frame->bytes = FrameHeader::size + bytes;
-    frame->payload = frame->aux = bytes;
-    gather(frame->data() + FrameHeader::size, operation.buffer(), bytes);
-    return frame;
+/// In frames of their own, right behind the rts: within it, the answer would have to wait for them, and nothing be saved. Each
+/// leaves before the next one is copied.
+void Sender::send_parts(Operation& operation, Parts& parts, base::Nanoseconds now) {
+    for (std::uint64_t offset = 0; parts.any();) {
+        Frame* const frame = parts.next();
+        gather_part(frame->data() + FrameHeader::size, operation.buffer(), offset, frame->payload);
+        offset += frame->payload;
+        rails_.send(operation.peer, frame, now);
+        if (frame->link != rails::no_link) operation.status.rails |= std::uint64_t{1} << frame->rail;
+        if (parts.any()) rails_.post_lined_up(now);
+    }
 }
 
 /// Whether the receiver may get it. Either way three times the latency goes by until the bytes are there, and memory is

@@ -1,6 +1,7 @@
 // Sender: the way of a message out. In order of the calls, each message goes eagerly (its payload travels with the header)
 // or by rendezvous (the header asks, the receiver says where to, the bytes follow over all links), as credit allows. Of the
-// latter the first bytes may go right behind the header (inlined), so that the network does not stand idle until the answer.
+// latter the first bytes may go right behind the header (inlined), so that the network does not stand idle until the answer; or
+// all of them, and there is none.
 //
 // Flow control: a message costs credit until the receiver's application has taken it. When the eager window is used up,
 // further messages go by rendezvous, which costs the receiver no memory but a header; so an unexpected flood stops
@@ -95,9 +96,10 @@ private:
     [[gnu::noinline]] void begin_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now);
     [[gnu::noinline]] void close_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now);
     [[gnu::noinline]] void close_all(base::Nanoseconds now);
+    class Parts;
     [[nodiscard]] std::uint32_t inlined_of(const Operation& operation, std::uint32_t credit, base::Nanoseconds now);
     void send_rts(Operation& operation, std::uint32_t inlined, base::Nanoseconds now);
-    [[nodiscard]] rails::Frame* inlined_frame(const Operation& operation, std::uint32_t bytes);
+    void send_parts(Operation& operation, Parts& parts, base::Nanoseconds now);
     [[nodiscard]] bool offers_gets(const Operation& operation) const;
     void bulk_sent(std::uint64_t operation, ErrorCode code, std::uint64_t rails) override;
 

@@ -65,7 +65,8 @@ std::optional<RtsBody> parse_rts(std::span<const std::byte> body, std::vector<ra
     rts.sender = read_handle(in);
     const auto count = in.read<std::uint32_t>();
     rts.inlined = in.read<std::uint32_t>();
-    if (rts.inlined > largest_small || (rts.inlined > 0 && rts.inlined >= rts.bytes)) return std::nullopt;
+    if (rts.inlined > rails::largest_inlined || rts.inlined > rts.bytes || (rts.whole() && count > 0))
+        return std::nullopt;
     if (!read_key_list(in, count, keys)) return std::nullopt;
     return rts;
 }

@@ -28,14 +28,15 @@ struct EagerBody {
     std::span<const std::byte> payload;
 };
 
-/// rts: u64 tag, u64 bytes, handle of the sender, u32 count, u32 bytes that follow in a frame `inlined`, which is just them,
+/// rts: u64 tag, u64 bytes, handle of the sender, u32 count, u32 bytes that follow in frames `inlined`, which are just them,
 /// count x {u64 rail, u64 id, u64 secret}: where to get it from.
 struct RtsBody {
     static constexpr std::size_t size = 32;
     std::uint64_t tag = 0;
     std::uint64_t bytes = 0;
     Handle sender;
-    std::uint32_t inlined = 0;  // of those; some are left
+    std::uint32_t inlined = 0;  // of those, the first ones; if all, no answer is wanted
+    [[nodiscard]] bool whole() const noexcept { return inlined > 0 && inlined == bytes; }
 };
 
 /// cts: handle of the sender, handle of the receiver, u64 bytes wanted in all, u64 offset, u64 bytes: that part is to be put;

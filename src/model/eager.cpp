@@ -26,27 +26,53 @@ Nanos delivery(const LogGP& model, const ProtocolRange& range, std::uint64_t byt
         Nanos(0), range.L.of(bytes) + range.o_s.of(bytes) + range.o_r.of(bytes) + range.G.of(bytes - 1) + model.jitter);
 }
 
+/// What a message takes by each.
+class Ways {
+public:
+    Ways(const LogGP& model, const EagerCosts& costs, std::uint64_t frame) noexcept
+        : model_(model),
+          large_(larger(model, frame)),
+          copying_(costs.by_processors ? PerByte{} : costs.copying),
+          one_(model.predict(1).delivery) {
+        const auto& small = model.range(1);
+        asking_ = 2 * one_ + small.o_s.of(1) + small.o_r.of(1) + costs.opening;
+    }
+    [[nodiscard]] Nanos eager(std::uint64_t bytes) const noexcept {
+        const bool as_before = large_ > 0 && bytes > model_.ranges[large_ - 1].up_to_bytes;
+        return (as_before ? delivery(model_, model_.ranges[large_ - 1], bytes) : model_.predict(bytes).delivery) +
+               2 * copying_.of(bytes);
+    }
+    [[nodiscard]] Nanos rendezvous(std::uint64_t bytes) const noexcept {
+        return asking_ + (large_ > 0 ? std::max(one_, delivery(model_, model_.ranges[large_], bytes))
+                                     : model_.predict(bytes).delivery);
+    }
+
+private:
+    const LogGP& model_;
+    std::size_t large_;  // the place of the range of those that no frame holds, if it is one of its own
+    PerByte copying_;
+    Nanos one_;
+    Nanos asking_{0};
+};
+
 }  // namespace
 
 std::uint64_t eager_max(const LogGP& model, const EagerCosts& costs, EagerBounds bounds) noexcept {
-    const auto& small = model.range(1);
-    const auto one = model.predict(1).delivery;
-    const auto asking = 2 * one + small.o_s.of(1) + small.o_r.of(1) + costs.opening;
-    const auto large = larger(model, bounds.most);
-    const auto saved = costs.by_processors ? PerByte{} : costs.copying;
+    const Ways ways(model, costs, bounds.frame);
     const auto rendezvous_pays = [&](std::uint64_t bytes) {
-        auto frame = model.predict(bytes).delivery;
-        auto bulk = frame;
-        if (large > 0) {
-            const auto& before = model.ranges[large - 1];
-            if (bytes > before.up_to_bytes) frame = delivery(model, before, bytes);
-            bulk = std::max(one, delivery(model, model.ranges[large], bytes));
-        }
-        return margin * (asking + bulk) < frame + 2 * saved.of(bytes);
+        return margin * ways.rendezvous(bytes) < ways.eager(bytes);
     };
     auto limit = bounds.most;
     while (limit > bounds.least && rendezvous_pays(limit)) limit -= std::min(step, limit - bounds.least);
     return limit;
+}
+
+std::uint64_t unasked_max(const LogGP& model, const EagerCosts& costs, EagerBounds bounds) noexcept {
+    const Ways ways(model, costs, bounds.frame);
+    const auto eager_pays = [&](std::uint64_t bytes) { return margin * ways.eager(bytes) < ways.rendezvous(bytes); };
+    auto limit = bounds.most;
+    while (limit > bounds.frame && !eager_pays(limit)) limit -= std::min(step, limit - bounds.frame);
+    return limit > bounds.frame ? limit : 0;
 }
 
 }  // namespace railmux::model

@@ -19,7 +19,8 @@ namespace railmux::model {
 
 struct EagerBounds {
     std::uint64_t least = 4 * 1024;  // below, copying takes less than any network's answer
-    std::uint64_t most = 16 * 1024;  // what a frame holds
+    std::uint64_t most = 16 * 1024;
+    std::uint64_t frame = 16 * 1024;  // what one holds: more goes in several
 };
 
 struct EagerCosts {
@@ -31,6 +32,10 @@ struct EagerCosts {
 /// The size, to 512 bytes, above which rendezvous is predicted to be faster by a twentieth and more, for all sizes up
 /// to `most`, or just there; `most` where there is none.
 [[nodiscard]] std::uint64_t eager_max(const LogGP& model, const EagerCosts& costs, EagerBounds bounds = {}) noexcept;
+
+/// The largest size, to 512 bytes, of messages that no frame holds and that are predicted to arrive sooner by a twentieth and
+/// more if they are sent in several frames without being asked for; `most` at most, 0 where there is none.
+[[nodiscard]] std::uint64_t unasked_max(const LogGP& model, const EagerCosts& costs, EagerBounds bounds) noexcept;
 
 /// What copying takes where nobody measured it: 10 GB/s.
 inline constexpr PerByte usual_copying{0.1};

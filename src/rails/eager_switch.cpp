@@ -38,10 +38,16 @@ Nanos EagerSwitch::opening() const noexcept {
 std::uint64_t EagerSwitch::max_over(const Link& link) const noexcept {
     if (!options_.by_model || link.assessed == nullptr || link.assessed->source == ModelSource::guess)
         return options_.most;
-    return model::eager_max(
-        link.assessed->model,
-        {.copying = copying_, .by_processors = rails_[link.rail].traits().by_processors, .opening = opening()},
-        {.most = options_.most});
+    return model::eager_max(link.assessed->model, costs_over(link), {.most = options_.most});
+}
+
+std::uint64_t EagerSwitch::unasked_over(const Link& link) const noexcept {
+    if (link.assessed == nullptr || link.assessed->source == ModelSource::guess) return 0;
+    return model::unasked_max(link.assessed->model, costs_over(link), {.most = largest_inlined});
+}
+
+model::EagerCosts EagerSwitch::costs_over(const Link& link) const noexcept {
+    return {.copying = copying_, .by_processors = rails_[link.rail].traits().by_processors, .opening = opening()};
 }
 
 void EagerSwitch::choose(Conversation& talk) noexcept {
@@ -56,6 +62,7 @@ void EagerSwitch::choose(Conversation& talk) noexcept {
     }
     const Link& link = links_.at(talk.links[first]);
     talk.eager_max = static_cast<std::uint32_t>(max_over(link));
+    talk.unasked_max = static_cast<std::uint32_t>(unasked_over(link));
     talk.eager_if_unregistered = rails_[link.rail].traits().copies_puts;
 }
 

@@ -24,6 +24,9 @@
 
 namespace railmux::rails {
 
+/// The most of a message that is sent without being asked for: what the receiver may have to keep of it fits a frame of the pool.
+inline constexpr std::size_t largest_inlined = std::size_t{64} * 1024;
+
 /// Frame types. Those up to `bye` are the session's own, the others are handed up.
 enum class FrameType : std::uint8_t {
     proof = 1,        // first frame of a link: proves the job key. No sequence number
@@ -43,7 +46,7 @@ enum class FrameType : std::uint8_t {
     cts = 18,           // "clear to send": where the payload may be put
     fin = 19,           // closes one put of bulk
     fin_ack = 20,       // closes what was got of a message: its source is no longer read
-    inlined = 21,       // the first bytes of the message that the rts before it announced
+    inlined = 21,       // of the first bytes of the message that an rts before it announced
     bundle = 22,        // several small messages with their payloads (messaging/bundle.hpp)
     // One-sided operations (messaging/one_sided_wire.hpp): what is asked, and the answers.
     put = 32,

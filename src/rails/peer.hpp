@@ -166,6 +166,8 @@ struct Conversation {
     // memory than what the application has registered would be copied all the same, so that it goes so up to eager.max.
     std::uint32_t eager_max = 0;
     bool eager_if_unregistered = false;
+    // The largest message that is better sent in several frames than asked for first; 0: none.
+    std::uint32_t unasked_max = 0;
 
     /// True if the application over there has taken more of what we sent.
     [[nodiscard]] bool take_credit(const FrameHeader& header) noexcept {

@@ -67,7 +67,7 @@ public:
         base::Nanoseconds lost_patience = 30 * base::second;  // ... where there was one
         OwedAcks::Options acks;
         std::uint64_t fragment = 1024 * 1024;  // largest piece of bulk
-        bool share_node = true;               // see the load of other processes of this node, and show ours
+        bool share_node = true;                // see the load of other processes of this node, and show ours
     };
 
     RailManager(Options options, RailSet& rails, sched::Policy& policy, Upper& upper, base::Logger& log);

@@ -82,7 +82,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         case 4: (void)messaging::parse_eager(bytes); break;
         case 5:
             if (const auto rts = messaging::parse_rts(bytes, keys); rts && rts->inlined > 0)
-                check(rts->inlined <= messaging::largest_small && rts->inlined < rts->bytes);
+                check(rts->inlined <= rails::largest_inlined && rts->inlined <= rts->bytes &&
+                      (!rts->whole() || keys.empty()));
             break;
         case 6: (void)messaging::parse_cts(bytes, keys); break;
         case 7:

@@ -97,3 +97,24 @@ TEST_CASE("an eager maximum is within bounds, whatever the model", "[model][eage
         }
     }
 }
+
+TEST_CASE("messages that no frame holds are sent unasked where asking takes long beside them", "[model][eager]") {
+    const EagerBounds bounds{.most = 64 * 1024};
+    const auto unasked = [&](double latency, double per_byte, const model::EagerCosts& costs = {ten_gigabytes}) {
+        const auto made = link(latency, 300, per_byte);
+        const auto limit = model::unasked_max(made, costs, bounds);
+        CHECK((limit == 0 || (limit > bounds.frame && limit <= bounds.most)));
+        if (limit > 0) CHECK(1.05 * eager(made, costs.copying, limit) < rendezvous(made, limit) + costs.opening);
+        if (limit > 0 && limit < bounds.most)
+            CHECK(1.05 * eager(made, costs.copying, limit + 512) >= rendezvous(made, limit + 512) + costs.opening);
+        return limit;
+    };
+    CHECK(unasked(10'000, 0.1) == bounds.most);  // 20 us of asking, 13 of copying at most
+    CHECK(unasked(2'000, 0.1) > bounds.frame);   // 6 us
+    CHECK(unasked(2'000, 0.1) < 32 * 1024);
+    CHECK(unasked(500, 0.1) == 0);
+    CHECK(unasked(20'000, 8) == bounds.most);  // 524 us of sending
+    CHECK(unasked(20'000, 80) < bounds.most);  // ten times as many
+    CHECK(unasked(2'000, 80) == 0);
+    CHECK(unasked(2'000, 0.1, {ten_gigabytes, false, Nanos(20'000)}) == bounds.most);
+}
