@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "world.hpp"
+#include "target.hpp"
 
 using namespace railmux::contract;
 
@@ -153,6 +153,73 @@ TEST_CASE("what is posted after arm() goes on its way, and what comes then wakes
             while (!readable(descriptor, 1) && in_time()) world.poll(world.b());
             CHECK(in_time());
             world.until("the answer", [&] { return world.log(near).frames.size() == i + 1; });
+        }
+    });
+}
+
+namespace {
+
+/// Whether it becomes true in time though `rail`, which sleeps on `descriptor`, is polled only when that says so.
+bool comes_in_sleep(World& world, Rail& rail, int descriptor, const std::function<bool()>& came) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    auto& other = &rail == &world.a() ? world.b() : world.a();
+    while (!came() && std::chrono::steady_clock::now() < limit) {
+        const bool busy = world.poll(other) > 0;
+        if (!readable(descriptor, busy ? 0 : 1)) continue;
+        while (world.poll(rail) > 0 || rail.arm() < 0) continue;
+    }
+    return came();
+}
+
+}  // namespace
+
+TEST_CASE("what is posted after arm() and takes several polls of the poster's goes on its way, too", "[contract]") {
+    on_each_fixture(plain_fixtures(), [](World& world) {
+        const auto& traits = world.a().traits();
+        if (!traits.events || traits.posts_need_polls || world.one_rail()) return;
+        End near, far;
+        std::tie(near, far) = world.link();
+        auto frame = pattern(traits.max_frame, 1);
+        const Segment segment{frame.data(), frame.size(), 0};
+        for (std::size_t works = 1; works <= 3; ++works) {  // more than one: what is refused wakes for room
+            world.settle();
+            const int descriptor = fall_asleep(world, world.a());
+            const auto before = world.log(far).frames.size();
+            const std::vector<Work> all(works, {.link = near.id, .segments = {&segment, 1}});
+            const auto taken = world.post(world.a(), all);
+            REQUIRE(comes_in_sleep(world, world.a(), descriptor,
+                                   [&] { return world.log(far).frames.size() == before + taken; }));
+            world.post_all(world.a(), std::span(all).subspan(taken));
+            world.until("the rest", [&] { return world.log(far).frames.size() == before + works; });
+            CHECK(world.log(far).frames.back() == frame);
+            world.until_done(near);
+        }
+    });
+}
+
+TEST_CASE("a get posted after arm() goes on its way, and wakes who sleeps when it is done", "[contract]") {
+    on_each_fixture(plain_fixtures(), [](World& world) {
+        const auto& traits = world.a().traits();
+        if (!traits.events || !traits.get || traits.posts_need_polls || world.one_rail()) return;
+        End near, far;
+        std::tie(near, far) = world.link();
+        constexpr std::size_t most = 1 << 20;
+        Target target(world.b(), most, Access::remote_read);
+        const auto content = pattern(most, 7);
+        std::ranges::copy(content, target.inside().begin());
+        for (const std::size_t size : {std::size_t{100}, std::size_t{60 * 1024}, most}) {
+            world.settle();
+            const int descriptor = fall_asleep(world, world.a());
+            Bytes local(size);
+            const Segment segment{local.data(), local.size(), 0};
+            const Work get{.op = Op::get,
+                           .link = near.id,
+                           .segments = {&segment, 1},
+                           .remote = target.key(),
+                           .cookie = world.next_cookie()};
+            REQUIRE(world.post(world.a(), {&get, 1}) == 1);
+            REQUIRE(comes_in_sleep(world, world.a(), descriptor, [&] { return world.log(near).undone == 0; }));
+            CHECK(std::ranges::equal(local, std::span(content).first(size)));
         }
     });
 }

@@ -119,6 +119,9 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
         link.refused = true;
         link.refused_at = link.writer.taken();
     }
+    // What needs further polls came after arm() had said what we wait for: whoever sleeps on us is to poll, and to arm again.
+    if (armed_ && link.waits_for_room()) [[unlikely]]
+        static_cast<void>(::eventfd_write(bell_.get(), 1));
     return accepted;
 }
 
