@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <string>
 
 #include <railmux/error.hpp>
@@ -24,6 +26,21 @@ base::FileDescriptor checked(int descriptor) {
 
 timespec to_timespec(base::Nanoseconds time) noexcept {
     return {.tv_sec = time / base::second, .tv_nsec = time % base::second};
+}
+
+/// Kernels before 5.11 do not know epoll_pwait2, and filters of system calls that are as old refuse it: without a sleep whoever
+/// waits would take all of a core. Never less than `limit`: who comes back early would sleep again and again.
+int wait(int epoll, epoll_event& event, base::Nanoseconds limit) noexcept {
+    static std::atomic<bool> without{false};  // as it is for all of the process
+    if (!without.load(std::memory_order_relaxed)) {
+        const auto timeout = to_timespec(limit);
+        const int count = ::epoll_pwait2(epoll, &event, 1, &timeout, nullptr);
+        if (count >= 0 || (errno != ENOSYS && errno != EPERM)) return count;
+        without.store(true, std::memory_order_relaxed);
+    }
+    constexpr base::Nanoseconds longest = std::numeric_limits<int>::max();
+    const auto milliseconds = limit / base::millisecond + (limit % base::millisecond > 0 ? 1 : 0);
+    return ::epoll_wait(epoll, &event, 1, static_cast<int>(std::min(milliseconds, longest)));
 }
 
 bool holds(const std::vector<int>& all, int descriptor) {
@@ -64,9 +81,8 @@ void Sleeper::forget_all() {
 }
 
 bool Sleeper::sleep(base::Nanoseconds limit) {
-    const auto timeout = to_timespec(std::max<base::Nanoseconds>(limit, 0));
     epoll_event event{};
-    const auto count = ::epoll_pwait2(epoll_.get(), &event, 1, &timeout, nullptr);
+    const auto count = wait(epoll_.get(), event, std::max<base::Nanoseconds>(limit, 0));
     if (count > 0 && event.data.fd == wake_.get()) {
         std::uint64_t signals = 0;
         [[maybe_unused]] const auto read = ::read(wake_.get(), &signals, sizeof signals);

@@ -26,7 +26,8 @@ public:
     void forget(int fd);
     void forget_all();
 
-    /// Until a watched descriptor is readable (true), wake() was called, or `limit` is over.
+    /// Until a watched descriptor is readable (true), wake() was called, or `limit` is over; up to a millisecond longer where
+    /// the kernel, or the filter of a container, has no epoll_pwait2 (Linux 5.11).
     bool sleep(base::Nanoseconds limit);
     /// Ends the sleep under way, or the next one.
     void wake() noexcept;
