@@ -12,9 +12,11 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <string>
 #include <vector>
 
 #include "base/bytes.hpp"
+#include "captured.hpp"
 #include "transports/shm/greeting.hpp"
 #include "transports/shm/memory.hpp"
 #include "transports/shm/rail.hpp"
@@ -28,7 +30,7 @@ namespace {
 
 /// A rail that accepts whoever asks, and opens a region between two guards.
 struct Victim {
-    base::Logger log{base::LogLevel::off};
+    base::Logger log;
     shm::Rail rail{"shm:node", {.fetch_from = shm::least_fetch}, log};
     std::vector<std::byte> memory = std::vector<std::byte>(10'000 + 128, std::byte{0x55});
     Region region = rail.add_region(std::span(memory).subspan(64, 10'000), Access::remote_write).take();
@@ -36,9 +38,10 @@ struct Victim {
     std::vector<WorkStatus> others;                      // what became of other works
     LinkId link;                                         // the last one
 
-    void poll(int times) {
-        for (std::array<Event, 8> events; times > 0; --times) {
-            for (const auto& event : std::span(events).first(rail.poll(events))) {
+    explicit Victim(base::LogLevel level = base::LogLevel::off) : log(level) {}
+    void poll(int times, std::size_t most = 8) {
+        for (std::array<Event, 256> events; times > 0; --times) {
+            for (const auto& event : std::span(events).first(rail.poll(std::span(events).first(most)))) {
                 if (event.kind == EventKind::connect_request) rail.accept(event.link, {});
                 if (event.kind == EventKind::link_up) link = event.link;
                 up += event.kind == EventKind::link_up ? 1 : 0;
@@ -73,10 +76,11 @@ struct Stranger {
     void say(std::span<const std::byte> bytes, std::initializer_list<int> descriptors) {
         REQUIRE(shm::send_message(socket, bytes, std::vector<int>(descriptors)));
     }
-    void say_hello() {
+    void say_hello() { say_hello(*mark); }
+    void say_hello(std::uint64_t told) {
         const shm::Greeting hello{.kind = shm::GreetingKind::hello,
                                   .mark_address = reinterpret_cast<std::uintptr_t>(mark.get()),
-                                  .mark = *mark};
+                                  .mark = told};
         say(hello.encode(), {made.file.get(), bell.get(), board.file.get()});
     }
     [[nodiscard]] shm::Message hear() {
@@ -158,7 +162,9 @@ TEST_CASE("memory that could be taken away, and other strange things handed over
     const auto hello = shm::Greeting{.kind = shm::GreetingKind::hello}.encode();
     const auto reply = shm::Greeting{.kind = shm::GreetingKind::reply}.encode();
     std::vector<Stranger> strangers;
-    for (int i = 0; i < 8; ++i) strangers.emplace_back(victim);
+    // Full, it would have who rings it wait until somebody reads it.
+    const FileDescriptor blocking(::eventfd(0, EFD_CLOEXEC));
+    for (int i = 0; i < 9; ++i) strangers.emplace_back(victim);
     auto& first = strangers.front();
     strangers[0].say(hello, {});
     strangers[1].say(hello, {first.made.file.get()});
@@ -168,9 +174,25 @@ TEST_CASE("memory that could be taken away, and other strange things handed over
     strangers[5].say(reply, {first.made.file.get(), first.bell.get()});
     strangers[6].say(std::vector<std::byte>(1500, std::byte{1}), {});
     strangers[7].say(hello, {in.get(), in.get()});
+    strangers[8].say(hello, {strangers[8].made.file.get(), blocking.get()});
     victim.poll(600);
     CHECK(victim.up == 0);
     for (auto& stranger : strangers) CHECK(stranger.hear().state == shm::Message::State::hung_up);
+}
+
+TEST_CASE("strangers fill no log", "[shm][hostile]") {
+    const auto text = test::captured([] {
+        Victim victim(base::LogLevel::warning);
+        for (int i = 0; i < 50; ++i) {
+            Stranger stranger(victim);
+            stranger.say(std::vector<std::byte>(10, std::byte{1}), {});
+            victim.poll(20);
+        }
+    });
+    const auto lines = std::ranges::count(text, '\n');
+    INFO(text);
+    CHECK(lines >= 1);
+    CHECK(lines <= 22);  // a new second may begin meanwhile
 }
 
 TEST_CASE("another version is told so in our own words", "[shm][hostile]") {
@@ -202,6 +224,79 @@ TEST_CASE("the side that connects learns of another version", "[shm][hostile]") 
         }
     }
     CHECK(code == ErrorCode::wrong_version);
+}
+
+TEST_CASE("where the memory of the other process cannot be read, all goes by the ring", "[shm][hostile]") {
+    Victim victim;
+    Stranger other(victim);
+    other.say_hello(*other.mark + 1);
+    victim.poll(300);
+    REQUIRE(victim.up == 1);
+    auto& block = *other.made.block.get();
+    CHECK(block.side[1].can_fetch == 0);
+    CHECK_FALSE(victim.rail.prefers_get(victim.link, 1 << 20));
+    shm::RingWriter writer(block.way[0], block.side[1], false);
+    const shm::PutHead head{.key_id = victim.region.key.id, .key_secret = victim.region.key.secret, .left = 4096};
+    std::memcpy(writer.next_body(), &head, sizeof head);
+    std::memset(writer.next_data(4096), 7, 4096);
+    writer.publish(shm::Kind::put, 4096, shm::flag_last, 4096);
+    victim.poll(10);
+    CHECK(std::ranges::count(victim.memory, std::byte{7}) == 4096);
+    std::vector<std::byte> bytes(100'000, std::byte{9});
+    const Segment segment{bytes.data(), bytes.size()};
+    const Work put{.op = Op::put, .link = victim.link, .segments = {&segment, 1}, .remote = {1, 2}};
+    REQUIRE(victim.rail.post({&put, 1}) == 1);
+    shm::RingReader reader(block.way[1], block.side[0], false);
+    std::size_t came = 0;
+    for (int i = 0; i < 100 && came < bytes.size(); ++i) {
+        for (; reader.ready(); came += reader.head().size, static_cast<void>(reader.pop(reader.head().size))) {
+            CHECK(reader.head().kind == shm::Kind::put);
+            CHECK(*reader.data(reader.head().size) == std::byte{9});
+        }
+        reader.tell();
+        victim.poll(1);
+    }
+    CHECK(came == bytes.size());
+    const Work get{.op = Op::get, .link = victim.link, .segments = {&segment, 1}, .remote = {3, 5}};
+    static_cast<shm::Board*>(other.board.memory.get())->show({3, 5}, victim.memory);
+    REQUIRE(victim.rail.post({&get, 1}) == 1);
+    victim.poll(10);
+    CHECK(victim.others == std::vector{WorkStatus::ok, WorkStatus::access_denied});
+    CHECK(std::ranges::count(bytes, std::byte{9}) == 100'000);
+    CHECK(victim.down == 0);
+}
+
+TEST_CASE("what a process left in a full ring is taken, though others fill what it is lent from", "[shm][hostile]") {
+    constexpr std::size_t others = 6, pieces = 6;      // more than are lent in one poll
+    for (std::size_t gone = 0; gone <= others; ++gone) {  // any may be the last to be looked at
+        INFO("link " << gone);
+        Victim victim;
+        std::vector<std::unique_ptr<Stranger>> strangers;
+        for (std::size_t i = 0; i <= others; ++i) {
+            strangers.push_back(std::make_unique<Stranger>(victim));
+            strangers.back()->say_hello();
+            victim.poll(300);
+        }
+        REQUIRE(victim.up == others + 1);
+        REQUIRE(victim.rail.arm() >= 0);  // so that the next poll looks at everything
+        for (std::size_t i = 0; i <= others; ++i) {
+            auto& block = *strangers[i]->made.block.get();
+            shm::RingWriter writer(block.way[0], block.side[1], false);
+            for (std::size_t n = 0; n < (i == gone ? shm::slots : pieces); ++n) {
+                REQUIRE(writer.next_body() != nullptr);
+                if (i == gone) {
+                    writer.publish(shm::Kind::frame, 8, 0, 0);
+                } else {
+                    REQUIRE(writer.next_data(shm::most_piece) != nullptr);
+                    writer.publish(shm::Kind::piece, shm::most_piece, shm::flag_last, shm::most_piece);
+                }
+            }
+        }
+        strangers[gone]->socket.reset();
+        victim.poll(100, 256);
+        CHECK(victim.frames == shm::slots + others * pieces);
+        CHECK(victim.down == 1);
+    }
 }
 
 TEST_CASE("a work's buffer is not given back while the other side reads it", "[shm][hostile]") {

@@ -57,7 +57,7 @@ void Rail::take_reply(Link& link, const Greeting& greeting, std::span<base::File
         kill(link, "refused by the other side", reply);
         return;
     }
-    if (greeting.kind != GreetingKind::reply || !is_eventfd(descriptors[0])) {
+    if (greeting.kind != GreetingKind::reply || !is_bell(descriptors[0])) {
         kill(link, "it answered with something else than a reply");
         return;
     }
@@ -84,8 +84,8 @@ void Rail::accept_some() {
         }
         if (strangers_ >= most_strangers) expire_strangers();
         if (strangers_ >= most_strangers) {
-            log_.warning("rail {}: a connection was closed: {} others have connected and said nothing yet",
-                         traits_.name, strangers_);
+            said_of_strangers_.warning("rail {}: a connection was closed: {} others have connected and said nothing yet",
+                                       traits_.name, strangers_);
             continue;
         }
         Link& link = new_link(LinkPhase::greeting, std::move(socket));
@@ -96,7 +96,7 @@ void Rail::accept_some() {
 }
 
 void Rail::take_hello(Link& link, const Greeting& greeting, std::span<base::FileDescriptor> descriptors) {
-    if (greeting.kind != GreetingKind::hello || !is_eventfd(descriptors[1])) {
+    if (greeting.kind != GreetingKind::hello || !is_bell(descriptors[1])) {
         kill(link, "it began with something else than a hello");
         return;
     }

@@ -173,7 +173,7 @@ struct Link {
     std::uint16_t undone = 0;              // works accepted whose `done` has not been handed out
     bool refused = false;                  // a work; whoever sleeps then waits for room
     std::uint32_t refused_at = 0;          // what the other side had taken by then
-    std::uint32_t last_slots = slots + 1;  // hung up: more than that cannot be in the ring
+    std::uint32_t last_slots = slots;  // that may still be taken, hung up: more cannot be in the ring
     Assembly assembly;
     std::optional<Fetch> fetch;
     bool put_denied = false;  // a piece of the put that is coming in was discarded

@@ -21,6 +21,7 @@ namespace railmux::transports::shm {
 Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
     : bulk_(bulk),
       log_(log),
+      said_of_strangers_(log),
       address_(NodeAddress::make()),
       encoded_address_(address_.encode()),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
@@ -133,7 +134,7 @@ void Rail::finish(Link& link, std::string_view cause, std::span<const std::byte>
     }
     if (phase == LinkPhase::greeting) {  // a stranger: nobody above has heard of it
         --strangers_;
-        log_.warning("rail {}: {} closed: {}", traits_.name, link.label, cause);
+        said_of_strangers_.warning("rail {}: {} closed: {}", traits_.name, link.label, cause);
         links_.retire(link.id);
     } else if (phase == LinkPhase::requested && events_.withdraw_request(link.id)) {
         links_.retire(link.id);

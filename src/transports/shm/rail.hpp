@@ -32,6 +32,7 @@
 #include <string>
 #include <vector>
 
+#include "base/log_limit.hpp"
 #include "base/thread_guard.hpp"
 #include "transports/event_queue.hpp"
 #include "transports/link_table.hpp"
@@ -187,6 +188,7 @@ private:
     RailTraits traits_;
     Bulk bulk_;
     base::Logger& log_;
+    base::LogLimit said_of_strangers_;
     NodeAddress address_;
     std::vector<std::byte> encoded_address_;
     base::FileDescriptor epoll_;

@@ -172,9 +172,11 @@ RAILMUX_IN_LINE void Rail::serve(Link& link, Batch& batch) noexcept {
     for (auto turns = slots_per_turn; turns > 0 && !batch.full(); --turns) {
         const auto head = link.reader.head();
         if (!link.reader.ready(head)) break;
-        if (link.hung_up && --link.last_slots == 0) [[unlikely]]
+        if (link.last_slots == 0) [[unlikely]]
             break;  // more than the ring holds: it is being filled by nobody sane
         if (!take_slot(link, head, batch)) break;
+        if (link.hung_up) [[unlikely]]
+            --link.last_slots;
         const bool in_data = head.kind == Kind::piece || head.kind == Kind::put;
         if (link.reader.pop(in_data ? head.size : 0) || head.kind == Kind::fetch) {
             link.reader.tell();

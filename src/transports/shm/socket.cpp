@@ -1,5 +1,6 @@
 #include "transports/shm/socket.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -128,7 +129,8 @@ Message receive_message(const base::FileDescriptor& socket, std::span<std::byte>
     return received;
 }
 
-bool is_eventfd(const base::FileDescriptor& descriptor) noexcept {
+bool is_bell(const base::FileDescriptor& descriptor) noexcept {
+    if (const int flags = ::fcntl(descriptor.get(), F_GETFL); flags < 0 || (flags & O_NONBLOCK) == 0) return false;
     std::array<char, 64> path{};
     std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", descriptor.get());
     std::array<char, 64> target{};

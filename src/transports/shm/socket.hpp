@@ -45,7 +45,8 @@ struct Message {
 /// Never blocks. What is longer than `room` has hung up: no message is.
 [[nodiscard]] Message receive_message(const base::FileDescriptor& socket, std::span<std::byte> room) noexcept;
 
-/// Whether the descriptor is an eventfd, to which a byte written by mistake can do nothing else than wake.
-[[nodiscard]] bool is_eventfd(const base::FileDescriptor& descriptor) noexcept;
+/// Whether the descriptor is an eventfd, to which a byte written by mistake can do nothing else than wake, and which, full, has
+/// nobody wait who writes to it.
+[[nodiscard]] bool is_bell(const base::FileDescriptor& descriptor) noexcept;
 
 }  // namespace railmux::transports::shm
