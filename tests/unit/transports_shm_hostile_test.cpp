@@ -2,6 +2,7 @@
 #include <catch2/catch.hpp>
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -297,6 +298,38 @@ TEST_CASE("what a process left in a full ring is taken, though others fill what 
         CHECK(victim.frames == shm::slots + others * pieces);
         CHECK(victim.down == 1);
     }
+}
+
+TEST_CASE("what frames in pieces took is free again after a burst of many links", "[shm]") {
+    const auto used = [] {
+        const auto heap = ::mallinfo2();
+        return heap.uordblks + heap.hblkhd;
+    };
+    constexpr std::size_t links = 40;
+    Victim victim;
+    std::vector<std::unique_ptr<Stranger>> strangers;
+    std::vector<shm::RingWriter> writers;
+    for (std::size_t i = 0; i < links; ++i) {
+        auto& block = *strangers.emplace_back(std::make_unique<Stranger>(victim))->made.block.get();
+        strangers.back()->say_hello();
+        victim.poll(300);
+        writers.emplace_back(block.way[0], block.side[1], false);
+    }
+    REQUIRE(victim.up == links);
+    const auto before = used();
+    for (int burst = 0; burst < 3; ++burst) {
+        for (const bool last : {false, true}) {
+            for (auto& writer : writers) {
+                REQUIRE(writer.next_body() != nullptr);
+                REQUIRE(writer.next_data(shm::most_piece) != nullptr);
+                const auto flags = static_cast<std::uint8_t>(last ? shm::flag_last : 0);
+                writer.publish(shm::Kind::piece, shm::most_piece, flags, shm::most_piece);
+            }
+            victim.poll(100);
+        }
+    }
+    CHECK(victim.frames == 3 * links);
+    CHECK(used() < before + 5 * victim.rail.traits().max_frame);
 }
 
 TEST_CASE("a work's buffer is not given back while the other side reads it", "[shm][hostile]") {

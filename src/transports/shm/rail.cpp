@@ -145,7 +145,7 @@ void Rail::finish(Link& link, std::string_view cause, std::span<const std::byte>
     link.bell.reset();
     link.block = {};
     link.shown = {};
-    if (link.assembly.bytes) spare_frames_.push_back(std::move(link.assembly.bytes));
+    if (link.assembly.bytes) keep_spare(std::move(link.assembly.bytes));
 }
 
 /// Hears no more of the other side. A child of this process may have kept the descriptors, so closing does not take them out

@@ -82,6 +82,9 @@ private:
     // Small frames with nothing from the other side in between. Where they answer each other, to have the slots ready costs
     // more than it saves: an eighth to a quarter of a half round trip of 8 bytes, with far cores.
     static constexpr std::uint32_t least_burst = 4;
+    // Kept for the next frames that come in pieces. More are used where more peers are in the middle of one: those are
+    // allocated, so that a burst of many is not paid for ever after.
+    static constexpr std::size_t most_spare_frames = 4;
     // Fetched in one turn, which keeps others waiting for some 20 us.
     static constexpr std::uint64_t fetch_step = 256 * 1024;
     // Of what is got in one turn the other side may have a half from this size on: less is copied in the time that two lines
@@ -146,6 +149,7 @@ private:
     [[gnu::noinline]] std::size_t serve_others(std::size_t looks, Batch& batch) noexcept;
     inline void hand_out(Batch& batch) noexcept;
     void take_back() noexcept;
+    void keep_spare(std::unique_ptr<std::byte[]> frame) noexcept;
     void look_at_sockets() noexcept;
     void hear(Link& link) noexcept;
     inline void serve(Link& link, Batch& batch) noexcept;

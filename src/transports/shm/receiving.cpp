@@ -112,8 +112,12 @@ void Rail::hand_out(Batch& batch) noexcept {
 void Rail::take_back() noexcept {
     lent_ = false;
     events_.take_back(links_);
-    for (auto& frame : lent_frames_) spare_frames_.push_back(std::move(frame));
+    for (auto& frame : lent_frames_) keep_spare(std::move(frame));
     lent_frames_.clear();
+}
+
+void Rail::keep_spare(std::unique_ptr<std::byte[]> frame) noexcept {
+    if (spare_frames_.size() < most_spare_frames) spare_frames_.push_back(std::move(frame));
 }
 
 // --- Sockets ---------------------------------------------------------------------------------------------------------
