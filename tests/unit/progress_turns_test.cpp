@@ -26,6 +26,7 @@ enum class Without : std::uint8_t {
     rings_for_wants,
     rings_for_ends,
     ring_on_leaving,
+    ring_on_switching,
     second_look
 };
 
@@ -36,6 +37,7 @@ struct Cast {
     bool helper = false;
     bool loop = false;
     Caller caller = Caller::none;
+    bool switcher = false;
     Without without = Without::nothing;
 };
 
@@ -67,6 +69,8 @@ struct World {
     Actor helper;
     Actor loop;
     Actor caller;
+    Actor switcher;
+    bool stop = false;  // of the helper
     auto operator<=>(const World&) const = default;
 };
 
@@ -82,6 +86,7 @@ public:
     Outcome try_everything() {
         World first;
         if (cast_.helper) ring(first, first.turns.set_helped(true));
+        if (!cast_.helper) first.helper.at = through;
         std::set<World> seen;
         std::vector<World> open{first};
         Outcome outcome;
@@ -114,7 +119,8 @@ private:
         for (int i = 0; i < cast_.waiters; ++i) {
             if (world.waiters.at(static_cast<std::size_t>(i)).at != through) return false;
         }
-        return (!cast_.loop || world.loop.at == through) && (!cast_.helper || !world.wanted);
+        if (cast_.switcher && world.switcher.at != through) return false;
+        return (!cast_.loop || world.loop.at == through) && (world.helper.at == through || !world.wanted);
     }
 
     const std::vector<Step>& steps() {
@@ -123,9 +129,10 @@ private:
         for (std::size_t i = 0; i < static_cast<std::size_t>(cast_.waiters); ++i) {
             steps_.push_back([this, i](World& w) { return waiter(w, i); });
         }
-        if (cast_.helper) steps_.push_back([this](World& w) { return helper(w); });
+        if (cast_.helper || cast_.switcher) steps_.push_back([this](World& w) { return helper(w); });
         if (cast_.loop) steps_.push_back([this](World& w) { return loop(w); });
         if (cast_.caller != Caller::none) steps_.push_back([this](World& w) { return caller(w); });
+        if (cast_.switcher) steps_.push_back([this](World& w) { return switcher(w); });
         return steps_;
     }
 
@@ -275,7 +282,12 @@ private:
         auto& me = w.helper;
         if (w.held && me.at != arming) return false;
         switch (me.at) {
+            case through: return false;
             case 0: {
+                if (w.stop) {
+                    me.at = through;
+                    return true;
+                }
                 if (w.turns.waited_for()) return false;  // parked, until nobody waits
                 const auto [happened, ended] = look(w);
                 report(w, Who::helper, {.looked = true, .happened = happened, .ended = ended});
@@ -312,6 +324,44 @@ private:
         return true;
     }
 
+    /// Progress::set_mode: to a mode with a helper and back, or the other way round.
+    bool switcher(World& w) const {
+        auto& me = w.switcher;
+        if (w.held) return false;
+        switch (me.at) {
+            case 0:
+                if (cast_.helper) {
+                    w.stop = w.helper_bell = true;
+                    me.at = 1;
+                } else {
+                    switch_to(w, true);
+                    me.at = 2;
+                }
+                return true;
+            case 1:
+                if (w.helper.at != through) return false;
+                switch_to(w, false);
+                me.at = cast_.helper ? 2 : through;
+                return true;
+            case 2:
+                if (cast_.helper) {
+                    switch_to(w, true);
+                    me.at = through;
+                } else {
+                    w.stop = w.helper_bell = true;
+                    me.at = 1;
+                }
+                return true;
+            default: return false;
+        }
+    }
+    void switch_to(World& w, bool helped) const {
+        w.stop = false;
+        if (helped) w.helper = {};
+        const auto rings = w.turns.set_helped(helped);
+        if (cast_.without != Without::ring_on_switching) ring(w, rings);
+    }
+
     Cast cast_;
     std::vector<Step> steps_;
 };
@@ -321,14 +371,16 @@ Model::Outcome outcome_of(const Cast& cast) { return Model(cast).try_everything(
 }  // namespace
 
 TEST_CASE("turns: no order of steps loses a wake-up", "[progress]") {
+    const bool switcher = GENERATE(false, true);
     std::size_t worlds = 0;
     for (int waiters = 0; waiters <= 2; ++waiters) {
         for (const bool helper : {false, true}) {
             for (const bool loop : {false, true}) {
                 for (const auto caller : {Caller::none, Caller::isend_test, Caller::test_isend}) {
+                    if (switcher && waiters == 2 && caller != Caller::none) continue;  // 90 % of all worlds
                     INFO(waiters << " waiters, helper " << helper << ", loop " << loop << ", caller "
-                                 << static_cast<int>(caller));
-                    const auto outcome = outcome_of({waiters, helper, loop, caller});
+                                 << static_cast<int>(caller) << ", switcher " << switcher);
+                    const auto outcome = outcome_of({waiters, helper, loop, caller, switcher});
                     CHECK_FALSE(outcome.slept_through);
                     worlds += outcome.worlds;
                 }
@@ -351,4 +403,6 @@ TEST_CASE("turns: each rule is needed", "[progress]") {
     CHECK(lost({.helper = true, .loop = true}, Without::rings_for_ends));
     CHECK(lost({.waiters = 2}, Without::ring_on_leaving));
     CHECK(lost({.waiters = 1, .loop = true}, Without::ring_on_leaving));
+    CHECK(lost({.loop = true, .switcher = true}, Without::ring_on_switching));
+    CHECK(lost({.helper = true, .loop = true, .switcher = true}, Without::ring_on_switching));
 }
