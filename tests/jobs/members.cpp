@@ -3,8 +3,8 @@
 //
 //   railmux run --name JOB -n 4 job_members FOLDER
 //
-// FOLDER/RANK.PID gets a line "PEER PID" when the two have heard of each other, and "lost PEER PID" when that one is lost. A
-// process leaves when FOLDER/leave.RANK is there, and all do when FOLDER/leave is.
+// FOLDER/RANK.PID gets a line "PEER PID" when the two have heard of each other, and "lost PEER PID" when that one is lost (0:
+// nothing had come of it yet). A process leaves when FOLDER/leave.RANK is there, and all do when FOLDER/leave is.
 #include <railmux/context.hpp>
 
 #include <poll.h>
@@ -19,6 +19,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -54,7 +55,8 @@ public:
         context_.on_peer_left([this](const railmux::PeerEvent& event) { others_[event.peer.index()] = {}; });
         context_.on_peer_lost([this](const railmux::PeerEvent& event) {
             others_[event.peer.index()] = {};
-            log_ << "lost " << *context_.rank(event.peer) << ' ' << newest_[event.peer.index()] << std::endl;
+            const auto process = std::exchange(newest_[event.peer.index()], 0);
+            log_ << "lost " << *context_.rank(event.peer) << ' ' << process << std::endl;
         });
         for (std::uint32_t rank = 0; rank < context_.size(); ++rank) {
             if (rank != context_.rank()) serve_.push_back(context_.peer(rank));
@@ -166,7 +168,7 @@ private:
     std::ofstream log_;
     std::vector<railmux::Peer> serve_;  // who is to get a first ball
     std::map<std::uint32_t, Other> others_;
-    std::map<std::uint32_t, std::uint64_t> newest_;  // the process of each that was heard of last, lost or not
+    std::map<std::uint32_t, std::uint64_t> newest_;  // the process of each that was heard of last; 0: lost since
     std::list<Sent> sent_;
     Words room_ = Words(largest);
     railmux::Request receive_;
