@@ -262,8 +262,8 @@ TEST_CASE("threads: modes change while messages flow", "[engine]") {
 
 TEST_CASE("threads: a mode changes while others sleep in a wait", "[engine]") {
     Pair pair(with_mode("block", "multiple"));
-    constexpr std::array modes{ProgressMode::thread, ProgressMode::block, ProgressMode::thread,
-                               ProgressMode::poll,   ProgressMode::block, ProgressMode::hybrid,
+    constexpr std::array modes{ProgressMode::thread, ProgressMode::block,  ProgressMode::thread,
+                               ProgressMode::poll,   ProgressMode::block,  ProgressMode::hybrid,
                                ProgressMode::thread, ProgressMode::hybrid, ProgressMode::block};
     constexpr std::size_t sleepers = 2;  // one has the turn
     for (const auto mode : modes) {
@@ -293,7 +293,8 @@ TEST_CASE("threads: a mode changes while others sleep in a wait", "[engine]") {
 TEST_CASE("threads: connecting starts none, but for the helper of mode thread", "[engine]") {
     const auto threads = [] {
         std::set<std::string> all;
-        for (const auto& one : std::filesystem::directory_iterator("/proc/self/task")) all.insert(one.path().filename());
+        for (const auto& one : std::filesystem::directory_iterator("/proc/self/task"))
+            all.insert(one.path().filename());
         return all;
     };
     const std::string mode = GENERATE("poll", "block", "hybrid", "thread");
@@ -394,7 +395,8 @@ TEST_CASE("threads: who waits for nothing costs nothing", "[engine]") {
         const auto after = usage_of(RUSAGE_SELF);
         const auto cpu = after.cpu - before.cpu;
         UNSCOPED_INFO(cpu.count() << " us of CPU, " << after.switches - before.switches << " sleeps in 2 s");
-        CHECK(cpu < 100ms);  // 5 %; 4 ms are usual, for keepalives over four links, and several times that with sanitizers
+        CHECK(cpu <
+              100ms);  // 5 %; 4 ms are usual, for keepalives over four links, and several times that with sanitizers
         CHECK(after.switches - before.switches < 200);
         pair.a.send(pair.to_b, 7, pattern(8));
     });

@@ -268,7 +268,7 @@ TEST_CASE("where the memory of the other process cannot be read, all goes by the
 }
 
 TEST_CASE("what a process left in a full ring is taken, though others fill what it is lent from", "[shm][hostile]") {
-    constexpr std::size_t others = 6, pieces = 6;      // more than are lent in one poll
+    constexpr std::size_t others = 6, pieces = 6;         // more than are lent in one poll
     for (std::size_t gone = 0; gone <= others; ++gone) {  // any may be the last to be looked at
         INFO("link " << gone);
         Victim victim;

@@ -84,8 +84,9 @@ void Rail::accept_some() {
         }
         if (strangers_ >= most_strangers) expire_strangers();
         if (strangers_ >= most_strangers) {
-            said_of_strangers_.warning("rail {}: a connection was closed: {} others have connected and said nothing yet",
-                                       traits_.name, strangers_);
+            said_of_strangers_.warning(
+                "rail {}: a connection was closed: {} others have connected and said nothing yet", traits_.name,
+                strangers_);
             continue;
         }
         Link& link = new_link(LinkPhase::greeting, std::move(socket));

@@ -170,9 +170,9 @@ struct Link {
     std::unique_ptr<Gets> gets;  // none: there never was one
     std::uint64_t declined = 0;  // the share that it offers, and that may not be copied: nothing to stay awake for
 
-    std::uint16_t undone = 0;              // works accepted whose `done` has not been handed out
-    bool refused = false;                  // a work; whoever sleeps then waits for room
-    std::uint32_t refused_at = 0;          // what the other side had taken by then
+    std::uint16_t undone = 0;          // works accepted whose `done` has not been handed out
+    bool refused = false;              // a work; whoever sleeps then waits for room
+    std::uint32_t refused_at = 0;      // what the other side had taken by then
     std::uint32_t last_slots = slots;  // that may still be taken, hung up: more cannot be in the ring
     Assembly assembly;
     std::optional<Fetch> fetch;
