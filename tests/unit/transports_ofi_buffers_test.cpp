@@ -1,9 +1,13 @@
 // The buffers that ofi rails send from: small messages and the pieces of puts that the provider fetches have their own.
+#include <rdma/fi_errno.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <set>
+#include <vector>
 
 #include "transports/ofi/buffers.hpp"
+#include "transports/ofi/endpoint.hpp"
 
 using namespace railmux::transports::ofi;
 
@@ -20,7 +24,43 @@ Port port_of(std::size_t message_bytes) {
 constexpr std::size_t copied = put_overhead + piece_bytes;
 constexpr std::size_t fetched = put_overhead + fetched_piece_bytes;
 
+/// A provider's endpoint that takes one receive buffer and no more, and writes into it to the end.
+struct Reluctant {
+    fid_ep endpoint{};
+    fi_ops ops{};
+    fi_ops_msg messages{};
+    static inline std::vector<std::byte*> posted;
+    static inline bool closed;
+
+    Reluctant() {
+        posted.clear();
+        closed = false;
+        ops.close = [](fid*) {
+            for (auto* memory : posted) *memory = std::byte{1};
+            closed = true;
+            return 0;
+        };
+        messages.recvmsg = [](fid_ep*, const fi_msg* message, std::uint64_t) -> ssize_t {
+            if (!posted.empty()) return -FI_ENOMEM;
+            posted.push_back(static_cast<std::byte*>(message->msg_iov->iov_base));
+            return 0;
+        };
+        endpoint.fid.ops = &ops;
+        endpoint.msg = &messages;
+    }
+};
+
 }  // namespace
+
+TEST_CASE("receive buffers stay until the endpoint that has them is closed, even if it refuses others",
+          "[transports][ofi]") {
+    Reluctant provider;
+    auto port = port_of(fetched);
+    port.endpoint.reset(&provider.endpoint);
+    CHECK_THROWS_AS(Endpoint(std::move(port)), railmux::Error);
+    CHECK(Reluctant::posted.size() == 1);
+    CHECK(Reluctant::closed);  // and nothing crashed
+}
 
 TEST_CASE("a small message takes no room of a large one", "[transports][ofi]") {
     const auto port = port_of(fetched);

@@ -58,12 +58,14 @@ void SendBuffers::unregister() noexcept {
     for (auto& pages : pages_) pages.unregister();
 }
 
-ReceiveBuffers::ReceiveBuffers(const Port& port)
+ReceiveBuffers::ReceiveBuffers(const Port& port) noexcept
     : port_(port),
       bytes_(port.multi_receive ? std::max(multi_bytes, multi_messages * aligned(port.message_bytes))
                                 : aligned(port.message_bytes)),
       wanted_(port.multi_receive ? multi_wanted : single_wanted),
-      most_(wanted_ * growth) {
+      most_(wanted_ * growth) {}
+
+void ReceiveBuffers::begin() {
     if (const auto trouble = post(); !trouble.empty()) {
         throw Error(
             ErrorCode::system, "no receive could be posted: " + trouble,

@@ -74,9 +74,10 @@ struct ReceiveBuffer : Operation {
 
 class ReceiveBuffers {
 public:
-    /// Throws Error when the provider refuses the first ones.
-    explicit ReceiveBuffers(const Port& port);
+    explicit ReceiveBuffers(const Port& port) noexcept;
 
+    /// Posts the first ones. Throws Error when the provider refuses; some may have been posted then.
+    void begin();
     /// Posts what nobody looks at any more; more buffers, where all are looked at. Empty, or the provider's error.
     [[nodiscard]] std::string post();
     /// A message is there.

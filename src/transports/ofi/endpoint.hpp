@@ -15,7 +15,9 @@ namespace railmux::transports::ofi {
 
 struct Endpoint {
     /// Throws Error.
-    explicit Endpoint(Port opened) : port(std::move(opened)), send_buffers(port), receive_buffers(port), peers(port) {}
+    explicit Endpoint(Port opened) : Endpoint(std::move(opened), Idle{}) {
+        receive_buffers.begin();  // from here on the destructor runs whatever happens: some may have been posted
+    }
     ~Endpoint() {
         send_buffers.unregister();
         receive_buffers.unregister();
@@ -28,6 +30,10 @@ struct Endpoint {
     SendBuffers send_buffers;
     ReceiveBuffers receive_buffers;
     Peers peers;
+
+private:
+    struct Idle {};
+    Endpoint(Port opened, Idle) : port(std::move(opened)), send_buffers(port), receive_buffers(port), peers(port) {}
 };
 
 }  // namespace railmux::transports::ofi
