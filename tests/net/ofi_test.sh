@@ -36,10 +36,15 @@ for trouble in opened broken; do
     esac
 done
 
-for progress in hybrid block; do
-    echo "a provider that fails while it is used is opened anew, and its rail used again ($progress)"
+for mode in "failing hybrid" "failing block" "erring hybrid"; do
+    trouble=${mode% *} progress=${mode#* }
+    echo "a provider that fails while it is used is opened anew, and its rail used again ($trouble, $progress)"
+    case $trouble in
+        failing) cause='its completion queue failed: Input/output error' ;;
+        erring) cause='its completion queue has an error that the provider does not tell' ;;
+    esac
     : >"$work/err"  # the job opens it some time; until then it says what the job before has said
-    RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=failing TROUBLED_FILE=$work/fails RAILMUX_PROGRESS=$progress \
+    RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=$trouble TROUBLED_FILE=$work/fails RAILMUX_PROGRESS=$progress \
         timeout -k 9 $guard "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' --sizes 8 --iterations 20000 \
         --json --set log=debug >"$work/result" 2>"$work/err" &
     job=$!
@@ -47,7 +52,7 @@ for progress in hybrid block; do
     until_true "a link" both_linked
     touch "$work/fails"
     both_said() { [ "$(grep -c "rail ofi:troubled:lo $1" "$work/err")" -ge 2 ]; }
-    until_true "both notice it" both_said 'down: its completion queue failed: Input/output error'
+    until_true "both notice it" both_said "down: $cause"
     until_true "what is still broken is said" grep -q 'cannot be opened anew: .*fi_fabric failed.*; tried again' "$work/err"
     rm "$work/fails"
     until_true "both are up again" both_said 'is up again after'
@@ -60,6 +65,13 @@ RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=damaging timeout -k 9 $guard
     "$railmux" pingpong --rails 'ofi:*' --sizes 1M --iterations 20 --json --set log=debug >"$work/result" 2>"$work/err" ||
     fail "it did not arrive"
 grep -q 'lost: corrupted data (the checksum of the header of a put is wrong)' "$work/err" || fail "nobody noticed"
+grep -q '"ofi:troubled:lo": *[0-9]' "$work/result" || fail "nothing was carried"
+
+echo "a message that the provider could not send ends its link, and arrives all the same"
+RAILMUX_OFI_PROVIDERS=troubled:lo TROUBLED_PROVIDER=losing timeout -k 9 $guard "$railmux" run -n 2 --no-prefix \
+    "$railmux" pingpong --rails 'ofi:*' --sizes 64K --iterations 20 --json --set log=debug >"$work/result" 2>"$work/err" ||
+    fail "it did not arrive"
+grep -q 'lost: the provider could not send: Input/output error' "$work/err" || fail "nobody noticed"
 grep -q '"ofi:troubled:lo": *[0-9]' "$work/result" || fail "nothing was carried"
 unset FI_PROVIDER_PATH
 

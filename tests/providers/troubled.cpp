@@ -1,7 +1,9 @@
 // A provider of libfabric as nobody wishes for, loaded by FI_PROVIDER_PATH. TROUBLED_PROVIDER says what is wrong with it:
 // `asked` hangs when it is asked what it has, `opened` when it is opened, `broken` fails to open; `failing` is
 // `tcp;ofi_rxm` as long as there is no file of the name in TROUBLED_FILE: while there is one whatever it has opened fails, and
-// it opens nothing. What failed stays broken for good. `damaging` is `tcp;ofi_rxm`, and changes the header of the first put.
+// it opens nothing. What failed stays broken for good. `erring` is the same, but whatever it has opened says that there is an
+// error, and never which. `losing` is `tcp;ofi_rxm`, and tells an error of the first large message instead of sending it.
+// `damaging` is `tcp;ofi_rxm`, and changes the header of the first put.
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -15,6 +17,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace {
 
@@ -30,6 +33,8 @@ bool is(std::string_view trouble) {
 // --- failing ---------------------------------------------------------------------------------------------------------
 
 const std::string inner = "tcp;ofi_rxm";
+
+bool wraps() { return is("failing") || is("erring") || is("losing") || is("damaging"); }
 
 bool fails() {
     const char* file = std::getenv("TROUBLED_FILE");
@@ -51,6 +56,7 @@ struct Queue : Replaced<fi_ops_cq> {
 std::map<const void*, Queue> queues;
 
 std::map<const void*, Replaced<fi_ops_msg>> senders;
+void* lost = nullptr;  // the context of the message that was not sent, until its error is told
 
 template <typename All>
 auto& known(All& all, const void* object) {
@@ -71,13 +77,28 @@ auto& replace(All& all, Object* object) {
 ssize_t read_queue(fid_cq* queue, void* buffer, std::size_t count) {
     auto& replaced = known(queues, queue);
     replaced.broken = replaced.broken || fails();
-    return replaced.broken ? -FI_EIO : replaced.theirs->read(queue, buffer, count);
+    if (replaced.broken) return is("erring") ? -FI_EAVAIL : -FI_EIO;
+    return lost != nullptr ? -FI_EAVAIL : replaced.theirs->read(queue, buffer, count);
+}
+
+ssize_t read_error(fid_cq* queue, fi_cq_err_entry* entry, std::uint64_t flags) {
+    auto& replaced = known(queues, queue);
+    if (replaced.broken) return -FI_EAGAIN;
+    if (lost == nullptr) return replaced.theirs->readerr(queue, entry, flags);
+    *entry = {};
+    entry->op_context = std::exchange(lost, nullptr);
+    entry->flags = FI_SEND | FI_MSG;
+    entry->err = FI_EIO;
+    return 1;
 }
 
 int open_queue(fid_domain* domain, fi_cq_attr* attributes, fid_cq** queue, void* context) {
     const int code = known(domains, domain).theirs->cq_open(domain, attributes, queue, context);
-    if (code == 0) replace(queues, *queue).ours.read = read_queue;
-    return code;
+    if (code != 0) return code;
+    auto& ours = replace(queues, *queue).ours;
+    ours.read = read_queue;
+    ours.readerr = read_error;
+    return 0;
 }
 
 /// As the inner provider knows it, for as long as it looks.
@@ -109,13 +130,22 @@ ssize_t send_damaged(fid_ep* endpoint, const void* message, std::size_t size, vo
     return known(senders, endpoint).theirs->send(endpoint, message, size, descriptor, to, context);
 }
 
+ssize_t send_nothing(fid_ep* endpoint, const void* message, std::size_t size, void* descriptor, fi_addr_t to,
+                     void* context) {
+    static bool once = false;
+    if (size < 4096 || std::exchange(once, true))
+        return known(senders, endpoint).theirs->send(endpoint, message, size, descriptor, to, context);
+    lost = context;
+    return 0;
+}
+
 int open_endpoint(fid_domain* domain, fi_info* info, fid_ep** endpoint, void* context) {
     const Renamed renamed(*info->fabric_attr);
     const int code = known(domains, domain).theirs->endpoint(domain, info, endpoint, context);
-    if (code != 0 || !is("damaging")) return code;
+    if (code != 0 || !(is("damaging") || is("losing"))) return code;
     auto& replaced = known(senders, *endpoint);
     replaced = {.ours = *(*endpoint)->msg, .theirs = (*endpoint)->msg};
-    replaced.ours.send = send_damaged;
+    replaced.ours.send = is("losing") ? send_nothing : send_damaged;
     (*endpoint)->msg = &replaced.ours;
     return 0;
 }
@@ -156,7 +186,7 @@ int ask_inner(std::uint32_t version, const fi_info* hints, fi_info** info) {
 
 int get_info(std::uint32_t version, const char*, const char*, std::uint64_t, const fi_info* hints, fi_info** info) {
     if (is("asked")) hang();
-    if (is("failing") || is("damaging")) return ask_inner(version, hints, info);
+    if (wraps()) return ask_inner(version, hints, info);
     *info = fi_allocinfo();
     if (*info == nullptr) return -FI_ENOMEM;
     (*info)->caps = FI_MSG | FI_MULTI_RECV;
@@ -169,7 +199,7 @@ int get_info(std::uint32_t version, const char*, const char*, std::uint64_t, con
 
 int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
     if (is("opened")) hang();
-    if (is("failing") || is("damaging")) return open_inner(*attributes, fabric, context);
+    if (wraps()) return open_inner(*attributes, fabric, context);
     return -FI_EIO;
 }
 

@@ -188,6 +188,7 @@ void Rail::come_back() noexcept {
 /// Of an endpoint that has no links any more.
 void Rail::let_go() noexcept {
     found_at_ = found_end_ = 0;
+    untold_errors_ = 0;
     greetings_.clear();
     impatient_.clear();
     last_look_ = 0;

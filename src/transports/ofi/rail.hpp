@@ -66,6 +66,8 @@ private:
     static constexpr std::size_t inject_most = 256;  // larger frames are not faster without a buffer
     static constexpr std::size_t quiet_most = inject_most - Header::size;
     static constexpr std::uint32_t most_requests = 256;  // links that wait for accept or refuse
+    // Looks in a row: another thread of the provider may be about to tell it, but not for so long.
+    static constexpr std::uint32_t most_untold_errors = 1000;
 
     struct Greeting {  // a message about a link, which the provider has not taken yet
         Peer* peer = nullptr;
@@ -115,7 +117,7 @@ private:
     void take_completions(Batch& batch) noexcept;
     [[nodiscard]] bool more_completions() noexcept;
     void take_completion(const fi_cq_data_entry& completion, Batch& batch) noexcept;
-    void take_error() noexcept;
+    [[nodiscard]] bool take_error() noexcept;
     void sent(SendBuffer& buffer) noexcept;
     void take_message(ReceiveBuffer& buffer, std::span<const std::byte> bytes, Batch& batch) noexcept;
     void keep_early(Link& link, const Early& early);
@@ -150,6 +152,7 @@ private:
     std::array<fi_cq_data_entry, 32> found_;  // completions, from found_at_ to found_end_ not looked at
     std::size_t found_at_ = 0;
     std::size_t found_end_ = 0;
+    std::uint32_t untold_errors_ = 0;
     std::vector<LinkId> refused_;  // links whose last work was refused, at least
     bool moved_ = false;           // pieces of puts, in this poll
     bool room_ = false;  // came since for one of them or an open put, perhaps without an event that would tell

@@ -96,14 +96,19 @@ bool Rail::more_completions() noexcept {
     while (found_at_ == found_end_) {
         found_at_ = found_end_ = 0;
         const auto count = fi_cq_read(endpoint_->port.completions.get(), found_.data(), found_.size());
-        if (count > 0) {
-            found_end_ = static_cast<std::size_t>(count);
-        } else if (count == -FI_EAVAIL) {
-            take_error();
-        } else {
-            if (count != -FI_EAGAIN && count != 0) rail_down("its completion queue failed: " + in_words(count));
+        if (count == -FI_EAVAIL) {
+            if (take_error()) continue;
+            if (++untold_errors_ == most_untold_errors)
+                rail_down("its completion queue has an error that the provider does not tell");
             return false;
         }
+        untold_errors_ = 0;
+        if (count > 0) {
+            found_end_ = static_cast<std::size_t>(count);
+            break;
+        }
+        if (count != -FI_EAGAIN && count != 0) rail_down("its completion queue failed: " + in_words(count));
+        return false;
     }
     return true;
 }
@@ -138,9 +143,11 @@ void Rail::sent(SendBuffer& buffer) noexcept {
     endpoint_->send_buffers.give(buffer);
 }
 
-void Rail::take_error() noexcept {
+/// False: the provider has said that there is an error, and does not say which.
+bool Rail::take_error() noexcept {
     fi_cq_err_entry entry{};
-    if (fi_cq_readerr(endpoint_->port.completions.get(), &entry, 0) != 1) return;
+    if (fi_cq_readerr(endpoint_->port.completions.get(), &entry, 0) != 1) return false;
+    untold_errors_ = 0;
     const auto words = in_words(endpoint_->port.completions.get(), entry);
     auto* operation = static_cast<Operation*>(entry.op_context);
     if (operation == nullptr) {
@@ -148,7 +155,7 @@ void Rail::take_error() noexcept {
         links_.for_each([&](Link& link) {
             if (link.phase != Phase::free) end(link, "the provider could not send a message: " + words);
         });
-        return;
+        return true;
     }
     if (operation->receive) {
         auto& buffer = *static_cast<ReceiveBuffer*>(operation);
@@ -156,12 +163,13 @@ void Rail::take_error() noexcept {
         endpoint_->receive_buffers.lost(buffer);
         if (!endpoint_->port.multi_receive || (entry.flags & FI_MULTI_RECV) != 0)
             endpoint_->receive_buffers.filled(buffer);
-        return;
+        return true;
     }
     auto& buffer = *static_cast<SendBuffer*>(operation);
     const auto& peer = *buffer.peer;
     sent(buffer);
     end_all(peer, "the provider could not send: " + words);
+    return true;
 }
 
 // --- Messages --------------------------------------------------------------------------------------------------------
