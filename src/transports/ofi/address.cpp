@@ -38,7 +38,7 @@ RailAddress RailAddress::of(const Port& port, std::uint64_t owner) {
             .owner = owner,
             .format = port.info->addr_format,
             .provider = port.info->fabric_attr->prov_name,
-            .fabric = port.info->fabric_attr->name,
+            .fabric = name_or_none(port.info->fabric_attr->name),
             .message_bytes = static_cast<std::uint32_t>(port.message_bytes),
             .endpoint = port.name};
 }

@@ -87,7 +87,7 @@ std::vector<Info> query(const std::string& provider, const std::string& domain) 
         const Info list(code == 0 ? found : nullptr);
         // Layered providers pass over the domain that is asked for.
         for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
-            if (domain.empty() || domain == info->domain_attr->name) all.push_back(Info(fi_dupinfo(info)));
+            if (domain.empty() || domain == name_or_none(info->domain_attr->name)) all.push_back(Info(fi_dupinfo(info)));
         }
         if (!all.empty()) return all;
         if (code == 0) continue;
@@ -103,7 +103,7 @@ std::vector<std::string> provider_names() {
     const Info list(found);
     std::vector<std::string> names;
     for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
-        names.emplace_back(info->fabric_attr->prov_name);
+        if (info->fabric_attr->prov_name != nullptr) names.emplace_back(info->fabric_attr->prov_name);
     }
     return names;
 }

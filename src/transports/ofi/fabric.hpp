@@ -74,6 +74,9 @@ struct Largest {
 /// they read, with each message.
 [[nodiscard]] Port open_port(Info info, Largest largest, bool sleeps);
 
+/// Names of domains and fabrics may be left out (mrail, over several, has none).
+[[nodiscard]] inline std::string name_or_none(const char* name) { return name == nullptr ? std::string() : name; }
+
 /// What a negative return value or an error completion says.
 [[nodiscard]] std::string in_words(ssize_t code);
 [[nodiscard]] std::string in_words(fid_cq* completions, const fi_cq_err_entry& entry);

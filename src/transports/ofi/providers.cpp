@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <exception>
 #include <filesystem>
 #include <system_error>
 
@@ -47,8 +48,8 @@ std::vector<FabricDomain> domains_of(const std::string& provider) {
         const auto found = within(patience_slices, "provider " + provider, [provider] { return query(provider, {}); });
         for (const auto& info : found) {
             FabricDomain domain{.provider = info->fabric_attr->prov_name,
-                                .domain = info->domain_attr->name,
-                                .fabric = info->fabric_attr->name};
+                                .domain = name_or_none(info->domain_attr->name),
+                                .fabric = name_or_none(info->fabric_attr->name)};
             const auto same = [&](const FabricDomain& other) { return other.device() == domain.device(); };
             if (std::ranges::any_of(all, same)) continue;  // by another address
             if (info->nic != nullptr && info->nic->link_attr != nullptr) domain.speed_bps = info->nic->link_attr->speed;
@@ -57,6 +58,8 @@ std::vector<FabricDomain> domains_of(const std::string& provider) {
         if (all.empty()) all.push_back({.provider = provider, .obstacle = "it finds nothing here that it could use"});
     } catch (const Error& error) {
         all.push_back({.provider = provider, .obstacle = error.what(), .cure = error.cure()});
+    } catch (const std::exception& error) {  // by whatever of C++ is in it
+        all.push_back({.provider = provider, .obstacle = error.what()});
     }
     return all;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "base/crypto.hpp"
 #include "base/selector.hpp"
@@ -74,6 +75,8 @@ std::vector<RailInfo> OfiTransport::scan() {
         domains_ = list_domains();
     } catch (const Error& error) {
         return {nothing(error.what(), error.cure())};
+    } catch (const std::exception& error) {
+        return {nothing(error.what(), {})};
     }
     refuse_unknown_names();
     std::vector<RailInfo> infos;
