@@ -26,6 +26,14 @@ export RAILMUX_OFI_PROVIDERS='all,shm,troubled'
 TROUBLED_PROVIDER=asked info_says '^ofi:troubled +off .*troubled takes too long: it hangs' ||
     fail "$(grep troubled "$work/info")"
 grep -qE '^ofi:shm +usable' "$work/info" || fail "one that hangs takes others with it"
+
+echo "what it has and cannot be a rail is off with the reason, and one without names is a device all the same"
+for mode in 'throwing +off .*it fails: no good reason' 'narrow(;ofi_rxm)?:nowhere +off .*it sends no messages of [0-9]+ bytes, only of' \
+    'wordy(;ofi_rxm)?:nowhere +off .*the name of its fabric has more than 64 bytes' 'nameless +usable'; do
+    trouble=$(grep -o '^[a-z]*' <<<"$mode")
+    TROUBLED_PROVIDER=$trouble info_says "^ofi:troubled${mode#"$trouble"}" || fail "$trouble: $(grep troubled "$work/info")"
+done
+
 for trouble in opened broken; do
     TROUBLED_PROVIDER=$trouble timeout -k 9 $guard "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' \
         --sizes 8 --iterations 50 --json >"$work/result" 2>"$work/err" || fail "$trouble: no rail works"

@@ -1,5 +1,6 @@
 // A provider of libfabric as nobody wishes for, loaded by FI_PROVIDER_PATH. TROUBLED_PROVIDER says what is wrong with it:
-// `asked` hangs when it is asked what it has, `opened` when it is opened, `broken` fails to open; `failing` is
+// `asked` hangs when it is asked what it has, `opened` when it is opened, `broken` fails to open, `throwing` throws when it is
+// asked; `nameless`, `narrow` and `wordy` have no names, only small messages, and a fabric with too long a name; `failing` is
 // `tcp;ofi_rxm` as long as there is no file of the name in TROUBLED_FILE: while there is one whatever it has opened fails, and
 // it opens nothing. What failed stays broken for good. `erring` is the same, but whatever it has opened says that there is an
 // error, and never which. `losing` is `tcp;ofi_rxm`, and tells an error of the first large message instead of sending it.
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -186,14 +188,19 @@ int ask_inner(std::uint32_t version, const fi_info* hints, fi_info** info) {
 
 int get_info(std::uint32_t version, const char*, const char*, std::uint64_t, const fi_info* hints, fi_info** info) {
     if (is("asked")) hang();
+    // rxm and rxd, which would ask it for what is beneath them, do not stand a domain without a name.
+    if (is("nameless") && (hints == nullptr || hints->ep_attr == nullptr || hints->ep_attr->type != FI_EP_RDM))
+        return -FI_ENODATA;
+    if (is("throwing")) throw std::runtime_error("no good reason");
     if (wraps()) return ask_inner(version, hints, info);
     *info = fi_allocinfo();
     if (*info == nullptr) return -FI_ENOMEM;
     (*info)->caps = FI_MSG | FI_MULTI_RECV;
     (*info)->ep_attr->type = FI_EP_RDM;
-    (*info)->ep_attr->max_msg_size = 1 << 30;
+    (*info)->ep_attr->max_msg_size = is("narrow") ? 4096 : 1 << 30;
+    if (is("nameless")) return 0;
     (*info)->domain_attr->name = ::strdup("nowhere");
-    (*info)->fabric_attr->name = ::strdup("nothing");
+    (*info)->fabric_attr->name = ::strdup(is("wordy") ? std::string(65, 'n').c_str() : "nothing");
     return 0;
 }
 

@@ -13,9 +13,6 @@ namespace railmux::transports::ofi {
 
 namespace {
 
-constexpr std::size_t longest_name = 64;
-constexpr std::size_t longest_endpoint =
-    max_address - 2 * longest_name - 34;  // and what encode() puts around the three
 constexpr std::string_view shared_memory = "shm";
 
 /// What the provider is told was once received: it must be of the form that the provider expects.

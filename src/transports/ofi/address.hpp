@@ -18,6 +18,10 @@ namespace railmux::transports::ofi {
 
 struct Port;
 
+inline constexpr std::size_t longest_name = 64;  // of a provider or a fabric
+inline constexpr std::size_t longest_endpoint =
+    max_address - 2 * longest_name - 34;  // and what encode() puts around the three
+
 struct RailAddress {
     std::uint64_t host = 0;  // base::host_identity
     std::uint32_t process = 0;

@@ -1,12 +1,16 @@
 #include "transports/ofi/providers.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <exception>
 #include <filesystem>
 #include <system_error>
 
+#include "transports/ofi/address.hpp"
 #include "transports/ofi/fabric.hpp"
+#include "transports/ofi/wire.hpp"
 #include "transports/ofi/within.hpp"
 
 namespace railmux::transports::ofi {
@@ -42,6 +46,20 @@ bool any_entry(const char* folder, auto wanted) {
     return std::ranges::any_of(fs::directory_iterator(folder, none), wanted);
 }
 
+/// As far as it can be told before it is opened.
+std::string obstacle_of(const fi_info& info, const FabricDomain& domain) {
+    constexpr auto needed = put_overhead + piece_bytes;
+    if (info.ep_attr->max_msg_size < needed)
+        return fmt::format("it sends no messages of {} bytes, only of {}", needed, info.ep_attr->max_msg_size);
+    // What others are told of it has so much room.
+    if (domain.provider.size() > longest_name) return fmt::format("its name has more than {} bytes", longest_name);
+    if (domain.fabric.size() > longest_name)
+        return fmt::format("the name of its fabric has more than {} bytes", longest_name);
+    if (info.src_addrlen > longest_endpoint)
+        return fmt::format("its addresses have {} bytes, {} at most fit", info.src_addrlen, longest_endpoint);
+    return {};
+}
+
 std::vector<FabricDomain> domains_of(const std::string& provider) {
     std::vector<FabricDomain> all;
     try {
@@ -53,13 +71,14 @@ std::vector<FabricDomain> domains_of(const std::string& provider) {
             const auto same = [&](const FabricDomain& other) { return other.device() == domain.device(); };
             if (std::ranges::any_of(all, same)) continue;  // by another address
             if (info->nic != nullptr && info->nic->link_attr != nullptr) domain.speed_bps = info->nic->link_attr->speed;
+            domain.obstacle = obstacle_of(*info, domain);
             all.push_back(std::move(domain));
         }
         if (all.empty()) all.push_back({.provider = provider, .obstacle = "it finds nothing here that it could use"});
     } catch (const Error& error) {
         all.push_back({.provider = provider, .obstacle = error.what(), .cure = error.cure()});
     } catch (const std::exception& error) {  // by whatever of C++ is in it
-        all.push_back({.provider = provider, .obstacle = error.what()});
+        all.push_back({.provider = provider, .obstacle = std::string("it fails: ") + error.what()});
     }
     return all;
 }

@@ -8,6 +8,7 @@
 #include "base/crypto.hpp"
 #include "base/selector.hpp"
 #include "base/text.hpp"
+#include "transports/ofi/address.hpp"
 #include "transports/ofi/providers.hpp"
 #include "transports/ofi/rail.hpp"
 #include "transports/ofi/signals.hpp"
@@ -168,7 +169,13 @@ std::unique_ptr<transports::Rail> OfiTransport::open(const RailInfo& device) {
         if (found.empty())
             throw Error(ErrorCode::no_rails, provider + " has no domain " + domain + " any more",
                         "it went away after it was listed: see `railmux info`");
-        return open_port(std::move(found.front()), largest, sleeps);
+        auto port = open_port(std::move(found.front()), largest, sleeps);
+        if (port.name.size() > longest_endpoint)
+            throw Error(ErrorCode::no_rails,
+                        fmt::format("provider {}: its addresses have {} bytes, {} at most fit", provider,
+                                    port.name.size(), longest_endpoint),
+                        "exclude it with RAILMUX_OFI_PROVIDERS");
+        return port;
     };
     auto port = within(patience_slices, "opening " + device.name, open);
     return std::make_unique<Rail>(device.name, std::move(port), open, common_, log_);
