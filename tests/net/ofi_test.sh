@@ -44,11 +44,11 @@ for trouble in opened broken; do
     esac
 done
 
-for mode in "failing hybrid" "failing block" "erring hybrid"; do
+for mode in "failing hybrid" "failing block" "erring hybrid" "deafened block"; do
     trouble=${mode% *} progress=${mode#* }
     echo "a provider that fails while it is used is opened anew, and its rail used again ($trouble, $progress)"
     case $trouble in
-        failing) cause='its completion queue failed: Input/output error' ;;
+        failing | deafened) cause='its completion queue failed: Input/output error' ;;
         erring) cause='its completion queue has an error that the provider does not tell' ;;
     esac
     : >"$work/err"  # the job opens it some time; until then it says what the job before has said
@@ -63,6 +63,13 @@ for mode in "failing hybrid" "failing block" "erring hybrid"; do
     until_true "both notice it" both_said "down: $cause"
     until_true "what is still broken is said" grep -q 'cannot be opened anew: .*fi_fabric failed.*; tried again' "$work/err"
     rm "$work/fails"
+    if [ $trouble = deafened ]; then
+        both_warned() { [ "$(grep -c 'warning: rail ofi:troubled:lo: opened anew, it does not have a descriptor' "$work/err")" = 2 ]; }
+        until_true "both say why it stays down" both_warned
+        kill "$job"
+        wait "$job" || true
+        continue
+    fi
     until_true "both are up again" both_said 'is up again after'
     wait "$job" || fail "not everything arrived"
     grep -q '"ofi:troubled:lo": *[0-9]' "$work/result" || fail "nothing was carried"

@@ -24,6 +24,18 @@ struct Known {
     std::string_view doubt;  // empty: on by default
 };
 
+// A build that leaves the transport out does not take its devices this way unasked: each would be there several times.
+constexpr std::string_view of_tcp = RAILMUX_HAVE_TCP
+                                        ? "the tcp transport has these interfaces"
+                                        : "the tcp transport, which is not in this build, is for these interfaces";
+constexpr std::string_view of_verbs = RAILMUX_HAVE_VERBS
+                                          ? "the verbs transport has these devices"
+                                          : "the verbs transport, which is not in this build, is for these devices";
+constexpr std::string_view of_both = RAILMUX_HAVE_VERBS && RAILMUX_HAVE_TCP ? "the verbs and tcp transports have these devices"
+                                     : RAILMUX_HAVE_VERBS                   ? of_verbs
+                                     : RAILMUX_HAVE_TCP ? "the tcp transport has the interfaces of these devices"
+                                                        : of_verbs;
+
 // Whatever is not here is off, too: it may be a layer over others.
 constexpr std::array known{
     Known{"cxi", ""},
@@ -31,14 +43,14 @@ constexpr std::array known{
     Known{"opx", ""},
     Known{"psm2", ""},
     Known{"psm", ""},
-    Known{"tcp", "the tcp transport has these interfaces"},
-    Known{"net", "the tcp transport has these interfaces"},
-    Known{"sockets", "the tcp transport has these interfaces"},
-    Known{"udp", "the tcp transport has these interfaces"},
+    Known{"tcp", of_tcp},
+    Known{"net", of_tcp},
+    Known{"sockets", of_tcp},
+    Known{"udp", of_tcp},
     Known{"shm", "processes of one host have the shm transport"},
     Known{"sm2", "processes of one host have the shm transport"},
-    Known{"verbs", "the verbs transport has these devices"},
-    Known{"psm3", "the verbs and tcp transports have these devices"},
+    Known{"verbs", of_verbs},
+    Known{"psm3", of_both},
 };
 
 bool any_entry(const char* folder, auto wanted) {

@@ -173,13 +173,25 @@ void Rail::come_back() noexcept {
     if (!traits_.comes_back) return;
     if (endpoint_ != nullptr) return let_go();
     if (const auto trouble = reopening_.take_trouble(); !trouble.empty()) {
-        log_.info("rail {}: it cannot be opened anew: {}; tried again every {} s", traits_.name, trouble,
-                  Reopening::period / base::second);
+        if (reopening_.given_up()) {
+            log_.warning("rail {}: it stays down: {}", traits_.name, trouble);
+        } else {
+            log_.info("rail {}: it cannot be opened anew: {}; tried again every {} s", traits_.name, trouble,
+                      Reopening::period / base::second);
+        }
     }
     endpoint_ = reopening_.take();
     if (endpoint_ == nullptr) return;
     // What is not as it was told would be no rail that anybody knows.
-    if ((endpoint_->port.descriptor >= 0) != traits_.events) return let_go();
+    if (const bool wakes = endpoint_->port.descriptor >= 0; wakes != traits_.events) {
+        if (!std::exchange(unlike_before_, true)) {
+            log_.warning("rail {}: opened anew, it {} a descriptor to sleep on, unlike before; it stays down for as long as that "
+                         "is so (tried again every {} s)",
+                         traits_.name, wakes ? "has" : "does not have", Reopening::period / base::second);
+        }
+        return let_go();
+    }
+    unlike_before_ = false;
     use_endpoint();
     down_ = false;
     events_.tell({.kind = EventKind::rail_up});

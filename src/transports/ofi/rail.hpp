@@ -135,6 +135,7 @@ private:
     std::vector<std::byte> encoded_address_;
     std::size_t inject_bytes_ = 0;
     bool down_ = false;
+    bool unlike_before_ = false;  // what was opened anew last
 
     RegionTable regions_;
     LinkTable<Link> links_;

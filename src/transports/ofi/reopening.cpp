@@ -99,7 +99,8 @@ void Reopening::begin(std::unique_ptr<Endpoint> failed) noexcept {
         std::thread(std::move(run)).detach();
     } catch (const std::system_error& error) {
         shared_->running = false;
-        shared_->say(fmt::format("no thread for it: {}; it stays down", error.what()));
+        given_up_ = true;
+        shared_->say(fmt::format("no thread to open it anew: {}", error.what()));
     }
 }
 

@@ -34,6 +34,8 @@ public:
     [[nodiscard]] std::unique_ptr<Endpoint> take() noexcept;
     /// Why the last try failed, if that is another reason than was told before.
     [[nodiscard]] std::string take_trouble() noexcept;
+    /// There is no thread to try it again.
+    [[nodiscard]] bool given_up() const noexcept { return given_up_; }
     /// Readable when there is something to take.
     [[nodiscard]] int descriptor() const noexcept;
 
@@ -43,6 +45,7 @@ private:
     Open open_;
     std::shared_ptr<Shared> shared_;
     base::Nanoseconds opened_at_ = 0;
+    bool given_up_ = false;
 };
 
 }  // namespace railmux::transports::ofi
