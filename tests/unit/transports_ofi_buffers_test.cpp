@@ -80,6 +80,25 @@ TEST_CASE("a small message takes no room of a large one", "[transports][ofi]") {
     CHECK(buffers.take(copied + 64) == large);
 }
 
+TEST_CASE("buffers on their way to peers without links are told from others, by size", "[transports][ofi]") {
+    const auto port = port_of(fetched);
+    SendBuffers buffers(port);
+    Peer gone;
+    Peer alive{.links = 1};
+    std::vector<SendBuffer*> taken;
+    while (auto* const buffer = buffers.take(fetched)) taken.push_back(buffer);
+    for (auto* buffer : taken) buffer->peer = &alive;
+    CHECK_FALSE(buffers.mostly_stranded(fetched));
+    const auto half = taken.size() / 2;
+    for (std::size_t i = 0; i < half; ++i) taken[i]->peer = &gone;
+    CHECK_FALSE(buffers.mostly_stranded(fetched));
+    taken[half]->peer = &gone;
+    CHECK(buffers.mostly_stranded(fetched));
+    CHECK_FALSE(buffers.mostly_stranded(copied));
+    buffers.give(*taken[half]);
+    CHECK_FALSE(buffers.mostly_stranded(fetched));
+}
+
 TEST_CASE("buffers of one size end, and those of the other are still there", "[transports][ofi]") {
     const auto port = port_of(fetched);
     SendBuffers buffers(port);

@@ -6,6 +6,8 @@
 #include <cassert>
 #include <utility>
 
+#include "transports/ofi/peers.hpp"
+
 namespace railmux::transports::ofi {
 
 namespace {
@@ -52,6 +54,13 @@ bool SendBuffers::grow(Size& size) {
         size.free.push_back(&buffer);
     }
     return true;
+}
+
+bool SendBuffers::mostly_stranded(std::size_t bytes) noexcept {
+    const auto& all = of(bytes).all;
+    const auto stranded = std::ranges::count_if(
+        all, [](const SendBuffer& buffer) { return buffer.peer != nullptr && buffer.peer->links == 0; });
+    return static_cast<std::size_t>(stranded) > all.size() / 2;
 }
 
 void SendBuffers::unregister() noexcept {

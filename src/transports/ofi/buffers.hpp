@@ -26,7 +26,7 @@ struct SendBuffer : Operation {
     std::size_t room = 0;
     std::size_t bytes = 0;  // of the message
     void* descriptor = nullptr;
-    Peer* peer = nullptr;  // where it goes
+    Peer* peer = nullptr;  // where it goes; nullptr: it is free
     LinkId link;           // whose it is; the link may be gone
 };
 
@@ -36,7 +36,12 @@ public:
 
     /// One with room for so many bytes. nullptr: all are on their way, or there is no memory for more.
     [[nodiscard]] SendBuffer* take(std::size_t bytes);
-    void give(SendBuffer& buffer) noexcept { of(buffer.room).free.push_back(&buffer); }
+    void give(SendBuffer& buffer) noexcept {
+        buffer.peer = nullptr;
+        of(buffer.room).free.push_back(&buffer);
+    }
+    /// Whether most of those with room for so many bytes are on their way to peers without links.
+    [[nodiscard]] bool mostly_stranded(std::size_t bytes) noexcept;
     [[nodiscard]] std::size_t on_their_way() const noexcept {
         return common_.all.size() - common_.free.size() + large_.all.size() - large_.free.size();
     }

@@ -72,7 +72,10 @@ void Rail::greet(Peer& peer, LinkId link, std::vector<std::byte> bytes, bool hel
 
 Rail::Sent Rail::send_greeting(const Greeting& greeting) noexcept {
     auto* buffer = endpoint_->send_buffers.take(greeting.bytes.size());
-    if (buffer == nullptr) return Sent::not_now;
+    if (buffer == nullptr) {
+        starved_bytes_ = greeting.bytes.size();
+        return Sent::not_now;
+    }
     // Never injected: with a completion the rail knows when the peer can be forgotten.
     std::memcpy(buffer->data, greeting.bytes.data(), greeting.bytes.size());
     const auto code = fi_send(endpoint_->port.endpoint.get(), buffer->data, greeting.bytes.size(), buffer->descriptor,

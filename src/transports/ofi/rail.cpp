@@ -201,6 +201,8 @@ void Rail::come_back() noexcept {
 void Rail::let_go() noexcept {
     found_at_ = found_end_ = 0;
     untold_errors_ = 0;
+    starved_bytes_ = 0;
+    stranded_since_ = 0;
     greetings_.clear();
     impatient_.clear();
     last_look_ = 0;

@@ -68,6 +68,8 @@ private:
     static constexpr std::uint32_t most_requests = 256;  // links that wait for accept or refuse
     // Looks in a row: another thread of the provider may be about to tell it, but not for so long.
     static constexpr std::uint32_t most_untold_errors = 1000;
+    // Without a buffer, while none comes back from those that are no more: by then it would have from any other provider.
+    static constexpr base::Nanoseconds stranded_limit = 10 * base::second;
 
     struct Greeting {  // a message about a link, which the provider has not taken yet
         Peer* peer = nullptr;
@@ -109,6 +111,7 @@ private:
                                     std::size_t bytes) noexcept;
     void go_on_with_puts() noexcept;
     void fail(Link& link, ssize_t code);
+    void look_for_stranded() noexcept;
 
     // receiving.cpp
     void give_up_earliest();
@@ -155,6 +158,9 @@ private:
     std::size_t found_end_ = 0;
     std::uint32_t untold_errors_ = 0;
     std::vector<LinkId> refused_;  // links whose last work was refused, at least
+    std::size_t starved_bytes_ = 0;  // of a message for which there was no buffer since the last look; 0: there was none
+    base::Nanoseconds next_look_for_stranded_ = 0;
+    base::Nanoseconds stranded_since_ = 0;
     bool moved_ = false;           // pieces of puts, in this poll
     bool room_ = false;  // came since for one of them or an open put, perhaps without an event that would tell
     base::ThreadGuard guard_;

@@ -30,6 +30,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
         give_up_earliest();
     }
     if (!greetings_.empty() || !impatient_.empty()) lose_patience();
+    if (starved_bytes_ > 0) look_for_stranded();
     if (!events_.empty()) hand_out(batch);
     if (std::exchange(moved_, false) && batch.count == 0 && !batch.full()) batch.next(EventKind::moved, LinkId{});
     return batch.count;
@@ -135,6 +136,7 @@ void Rail::take_completion(const fi_cq_data_entry& completion, Batch& batch) noe
 /// The provider is through with a buffer that was sent.
 void Rail::sent(SendBuffer& buffer) noexcept {
     --buffer.peer->sending;
+    if (buffer.peer->links == 0) stranded_since_ = 0;
     if (Link* link = links_.find(buffer.link); link != nullptr) {
         --link->sending;
         link->sending_bytes -= buffer.bytes;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <utility>
 
 #include "base/bytes.hpp"
 #include "transports/ofi/rail.hpp"
@@ -121,7 +122,10 @@ Rail::Sent Rail::send_message(Link& link, Kind kind, const PutHeader* put, std::
     } else {
         const bool room = link.sending < max_sending && link.sending_bytes < max_sending_bytes;
         auto* buffer = room ? endpoint_->send_buffers.take(size) : nullptr;
-        if (buffer == nullptr) return Sent::not_now;
+        if (buffer == nullptr) {
+            starved_bytes_ = room ? size : starved_bytes_;
+            return Sent::not_now;
+        }
         write_all(buffer->data);
         buffer->peer = link.peer;
         buffer->link = link.id;
@@ -162,6 +166,21 @@ void Rail::go_on_with_puts() noexcept {
         }
         return true;  // where it failed, the end of the link has told so
     });
+}
+
+/// Some providers never complete what goes to an endpoint that is no more, and its buffers cannot be had back but with the
+/// whole endpoint.
+void Rail::look_for_stranded() noexcept {
+    const auto now = base::now_ns();
+    if (now < next_look_for_stranded_) return;
+    next_look_for_stranded_ = now + 100 * base::millisecond;
+    if (!endpoint_->send_buffers.mostly_stranded(std::exchange(starved_bytes_, 0))) {
+        stranded_since_ = 0;
+    } else if (stranded_since_ == 0) {
+        stranded_since_ = now;
+    } else if (now - stranded_since_ > stranded_limit) {
+        rail_down("most of its buffers are on their way to endpoints that are no more, and do not come back");
+    }
 }
 
 void Rail::fail(Link& link, ssize_t code) { end(link, "the provider could not send: " + in_words(code)); }
