@@ -26,10 +26,17 @@ inline std::string rails_for_tests(const char* usual) {
     return wanted == nullptr ? usual : wanted;
 }
 
+/// With RAILMUX_TEST_PROVIDERS those of libfabric that are off by default, for tests/net/ofi_test.sh.
+inline std::string providers_for_tests() {
+    const char* const wanted = std::getenv("RAILMUX_TEST_PROVIDERS");
+    return wanted == nullptr ? "all" : wanted;
+}
+
 /// Two rails over loopback, which behave like two networks: frames on them overtake each other.
 inline Config two_rails() {
     Config config;
     config.set("tcp.interfaces", "127.0.1.1,127.0.1.2").set("rails", rails_for_tests("tcp:*"));
+    config.set("ofi.providers", providers_for_tests());
     config.set("policy", "round_robin");
     config.set("progress", "poll").set("close.timeout", "500ms");
     return config;

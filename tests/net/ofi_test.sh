@@ -2,6 +2,8 @@
 # Two processes over rails of libfabric alone, by three providers that need no hardware.
 # shellcheck source=tests/net/lib.sh
 . "$(dirname "$(readlink -f "$0")")/lib.sh"
+# shellcheck source=tests/net/members.sh
+. "$net/members.sh"
 
 # info_says REGEX [OPTION...]: not through a pipe, which would break when grep has found it.
 info_says() { timeout -k 9 $guard "$railmux" info --all "${@:2}" >"$work/info" && grep -qE "$1" "$work/info"; }
@@ -108,6 +110,42 @@ for result in json.load(open(sys.argv[1]))["results"]:
 PYTHON
     done
     end_listener
+done
+
+unset RAILMUX_OFI_PROVIDERS RAILMUX_RAILS
+for provider in "tcp;ofi_rxm:lo" "udp;ofi_rxd:lo"; do
+    echo "$provider: tests of the engine"
+    tests=$(printf '%s*,' 'messages of every' tags 'a message longer' gather callbacks wait_any 'one-sided: puts' \
+        'one-sided: atomics')
+    RAILMUX_TEST_PROVIDERS=all,$provider RAILMUX_TEST_RAILS='ofi:*' timeout -k 9 $guard "$build/tests/engine" "${tests%,}" \
+        >"$work/engine" 2>&1 || fail "$provider"
+    # Catch is content with no test at all.
+    grep -qE '^All tests passed \([1-9][0-9]* assertions in ([3-9]|1[0-9]) test cases' "$work/engine" || fail "not all ran"
+done
+
+for provider in shm "udp;ofi_rxd:lo"; do  # two contexts of one process do not reach each other over shm
+    echo "$provider: everything at once, checked"
+    RAILMUX_OFI_PROVIDERS=$provider RAILMUX_RAILS='ofi:*' timeout -k 9 $guard "$railmux" run -n 2 --no-prefix "$railmux" soak \
+        --minutes 0.03 --json >"$work/soak" 2>"$work/err" || fail "$provider: $(cat "$work/soak")"
+    grep -q "\"ofi:$provider\"" "$work/soak" || fail "$provider carried nothing"
+done
+
+for provider in shm "udp;ofi_rxd:lo"; do
+    echo "$provider: of two processes one is killed: the other is told soon, and goes on with the next"
+    folder=$(mktemp -d -p "$work")
+    RAILMUX_OFI_PROVIDERS=$provider RAILMUX_RAILS='ofi:*' RAILMUX_LINK_UNHEARD=2s timeout -k 9 $guard "$railmux" run \
+        --no-prefix -n 2 --restart 1 "$build/tests/job_members" "$folder" 2>"$work/job" &
+    job=$!
+    until_true "both know each other" all_know 0 1
+    victim=${newest[1]} survivor=${newest[0]} begun=$(date +%s%N)
+    kill -9 "$victim"
+    until_true "the other is told" grep -qx "lost 1 $victim" "$folder/0.$survivor"
+    took=$((($(date +%s%N) - begun) / 1000000))
+    [ $took -lt $((soon_ms * slower)) ] || fail "told after $took ms"
+    until_true "rank 1 is started anew" replaced 1 "$victim"
+    until_true "both know each other again" all_know 0 1
+    touch "$folder/leave"
+    wait $job || fail "the job ended with $?: $(cat "$work/job")"
 done
 
 echo "a rail of libfabric beside one of tcp: both carry"
