@@ -30,7 +30,8 @@ TROUBLED_PROVIDER=asked info_says '^ofi:troubled +off .*troubled takes too long:
 grep -qE '^ofi:shm +usable' "$work/info" || fail "one that hangs takes others with it"
 
 echo "what it has and cannot be a rail is off with the reason, and one without names is a device all the same"
-for mode in 'throwing +off .*it fails: no good reason' 'narrow(;ofi_rxm)?:nowhere +off .*it sends no messages of [0-9]+ bytes, only of' \
+for mode in 'throwing +off .*it fails: no good reason' \
+    'narrow(;ofi_rxm)?:nowhere +off .*it sends no messages of [0-9]+ bytes, only of' \
     'wordy(;ofi_rxm)?:nowhere +off .*the name of its fabric has more than 64 bytes' 'nameless +usable'; do
     trouble=$(grep -o '^[a-z]*' <<<"$mode")
     TROUBLED_PROVIDER=$trouble info_says "^ofi:troubled${mode#"$trouble"}" || fail "$trouble: $(grep troubled "$work/info")"
@@ -61,18 +62,17 @@ for mode in "failing hybrid" "failing block" "erring hybrid" "deafened block"; d
     both_linked() { [ "$(grep -c 'link .* up$' "$work/err")" -ge 2 ]; }
     until_true "a link" both_linked
     touch "$work/fails"
-    both_said() { [ "$(grep -c "rail ofi:troubled:lo $1" "$work/err")" -ge 2 ]; }
-    until_true "both notice it" both_said "down: $cause"
+    both_said() { [ "$(grep -c "rail ofi:troubled:lo$1" "$work/err")" -ge 2 ]; }
+    until_true "both notice it" both_said " down: $cause"
     until_true "what is still broken is said" grep -q 'cannot be opened anew: .*fi_fabric failed.*; tried again' "$work/err"
     rm "$work/fails"
     if [ $trouble = deafened ]; then
-        both_warned() { [ "$(grep -c 'warning: rail ofi:troubled:lo: opened anew, it does not have a descriptor' "$work/err")" = 2 ]; }
-        until_true "both say why it stays down" both_warned
+        until_true "both say why it stays down" both_said ': opened anew, it does not have a descriptor'
         kill "$job"
         wait "$job" || true
         continue
     fi
-    until_true "both are up again" both_said 'is up again after'
+    until_true "both are up again" both_said ' is up again after'
     wait "$job" || fail "not everything arrived"
     grep -q '"ofi:troubled:lo": *[0-9]' "$work/result" || fail "nothing was carried"
 done

@@ -3,8 +3,9 @@
 // asked; `nameless`, `narrow` and `wordy` have no names, only small messages, and a fabric with too long a name; `failing` is
 // `tcp;ofi_rxm` as long as there is no file of the name in TROUBLED_FILE: while there is one whatever it has opened fails, and
 // it opens nothing. What failed stays broken for good. `erring` is the same, but whatever it has opened says that there is an
-// error, and never which. `deafened` is the same as `failing`, but has no descriptor to sleep on afterwards. `losing` is `tcp;ofi_rxm`, and tells an error of the first large message instead of sending it.
-// `damaging` is `tcp;ofi_rxm`, and changes the header of the first put.
+// error, and never which. `deafened` is the same as `failing`, but has no descriptor to sleep on afterwards. `losing` is
+// `tcp;ofi_rxm`, and tells an error of the first large message instead of sending it. `damaging` is `tcp;ofi_rxm`, and changes
+// the header of the first put.
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
@@ -36,9 +37,7 @@ bool is(std::string_view trouble) {
 
 const std::string inner = "tcp;ofi_rxm";
 
-bool wraps() {
-    return is("failing") || is("erring") || is("deafened") || is("losing") || is("damaging");
-}
+bool wraps() { return is("failing") || is("erring") || is("deafened") || is("losing") || is("damaging"); }
 
 bool fails() {
     const char* file = std::getenv("TROUBLED_FILE");
@@ -188,8 +187,9 @@ int ask_inner(std::uint32_t version, const fi_info* hints, fi_info** info) {
     fi_freeinfo(wanted);
     for (fi_info* each = code == 0 ? *info : nullptr; each != nullptr; each = each->next) {
         std::free(each->fabric_attr->prov_name);
-        each->fabric_attr->prov_name = nullptr;                  // libfabric writes ours
-        each->domain_attr->data_progress = deaf() ? FI_PROGRESS_MANUAL : FI_PROGRESS_AUTO;  // as its descriptor is (fabric.cpp)
+        each->fabric_attr->prov_name = nullptr;  // libfabric writes ours
+        each->domain_attr->data_progress =
+            deaf() ? FI_PROGRESS_MANUAL : FI_PROGRESS_AUTO;  // as its descriptor is (fabric.cpp)
     }
     return code;
 }

@@ -53,10 +53,10 @@ int wait_descriptor(fid_cq* completions) {
     return fi_control(&completions->fid, FI_GETWAIT, &descriptor) == 0 ? descriptor : -1;
 }
 
-/// Whether it may be slept on the descriptor. By fi_domain(3) a provider of manual progress need not go on while the process is in
-/// epoll: one that repeats lost messages (ofi_rxd) would sleep for good. rxm over tcp says manual, too, but its descriptor is
-/// readable when one of its sockets is, and it was slept on in all tests. Over verbs (1.17), whatever it says there, whoever
-/// waited for room to send slept for good, for reasons that are not known.
+/// Whether it may be slept on the descriptor. By fi_domain(3) a provider of manual progress need not go on while the process
+/// is in epoll: one that repeats lost messages (ofi_rxd) would sleep for good. rxm over tcp says manual, too, but its
+/// descriptor is readable when one of its sockets is, and it was slept on in all tests. Over verbs (1.17), whatever it says
+/// there, whoever waited for room to send slept for good, for reasons that are not known.
 bool wakes(const fi_info& info) {
     const std::string_view provider = info.fabric_attr->prov_name;
     if (provider == "tcp;ofi_rxm") return true;
@@ -91,7 +91,8 @@ std::vector<Info> query(const std::string& provider, const std::string& domain) 
         const Info list(code == 0 ? found : nullptr);
         // Layered providers pass over the domain that is asked for.
         for (const fi_info* info = list.get(); info != nullptr; info = info->next) {
-            if (domain.empty() || domain == name_or_none(info->domain_attr->name)) all.push_back(Info(fi_dupinfo(info)));
+            if (domain.empty() || domain == name_or_none(info->domain_attr->name))
+                all.push_back(Info(fi_dupinfo(info)));
         }
         if (!all.empty()) return all;
         if (code == 0) continue;

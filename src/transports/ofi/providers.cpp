@@ -31,8 +31,8 @@ constexpr std::string_view of_tcp = RAILMUX_HAVE_TCP
 constexpr std::string_view of_verbs = RAILMUX_HAVE_VERBS
                                           ? "the verbs transport has these devices"
                                           : "the verbs transport, which is not in this build, is for these devices";
-constexpr std::string_view of_both = RAILMUX_HAVE_VERBS && RAILMUX_HAVE_TCP ? "the verbs and tcp transports have these devices"
-                                     : RAILMUX_HAVE_VERBS                   ? of_verbs
+constexpr std::string_view of_both = RAILMUX_HAVE_VERBS && RAILMUX_HAVE_TCP
+                                         ? "the verbs and tcp transports have these devices"
                                      : RAILMUX_HAVE_TCP ? "the tcp transport has the interfaces of these devices"
                                                         : of_verbs;
 

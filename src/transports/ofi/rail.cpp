@@ -185,9 +185,11 @@ void Rail::come_back() noexcept {
     // What is not as it was told would be no rail that anybody knows.
     if (const bool wakes = endpoint_->port.descriptor >= 0; wakes != traits_.events) {
         if (!std::exchange(unlike_before_, true)) {
-            log_.warning("rail {}: opened anew, it {} a descriptor to sleep on, unlike before; it stays down for as long as that "
-                         "is so (tried again every {} s)",
-                         traits_.name, wakes ? "has" : "does not have", Reopening::period / base::second);
+            log_.warning(
+                "rail {}: opened anew, it {} a descriptor to sleep on, unlike before; it stays down for as long as "
+                "that "
+                "is so (tried again every {} s)",
+                traits_.name, wakes ? "has" : "does not have", Reopening::period / base::second);
         }
         return let_go();
     }

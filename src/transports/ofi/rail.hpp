@@ -158,11 +158,12 @@ private:
     std::size_t found_end_ = 0;
     std::uint32_t untold_errors_ = 0;
     std::vector<LinkId> refused_;  // links whose last work was refused, at least
-    std::size_t starved_bytes_ = 0;  // of a message for which there was no buffer since the last look; 0: there was none
+    std::size_t starved_bytes_ =
+        0;  // of a message for which there was no buffer since the last look; 0: there was none
     base::Nanoseconds next_look_for_stranded_ = 0;
     base::Nanoseconds stranded_since_ = 0;
-    bool moved_ = false;           // pieces of puts, in this poll
-    bool room_ = false;  // came since for one of them or an open put, perhaps without an event that would tell
+    bool moved_ = false;  // pieces of puts, in this poll
+    bool room_ = false;   // came since for one of them or an open put, perhaps without an event that would tell
     base::ThreadGuard guard_;
 };
 
