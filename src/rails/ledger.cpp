@@ -277,7 +277,7 @@ void Ledger::learn_from_train(const Link& link, const sched::Train& train, std::
     const auto service = now - train.begin - held.value_or(0) - ways / sched::ticks_per_ns;
     const bool together = (train.end - train.begin) * 8 <= service;
     const bool in_time = (now - looks_.looked) * 8 <= service;  // we had just looked, and it was not there
-    const bool known = held || acknowledged_within * 8 <= service || pace.aged(busy_.time());
+    const bool known = held || acknowledged_within * 8 <= service || pace.tried(busy_.time());
     if (together && in_time && known)
         pace.lone(train.bytes, service, talk.candidates[link.place].cost.per_byte, now, busy_.time());
 }
@@ -336,6 +336,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
             candidate.behind && i == talk.heavy_contest.favoured() && talk.heavy_contest.lively(now);
         least = std::min(least, candidate.cost.latency);
     }
+    sched::hope(talk.candidates, paces_, busy_.time());
     // The peer chose this link, and knows what we do not: it is worth trying.
     if (trusted != nullptr) trusted->cost.latency = least;
     for (std::size_t i = 0; i < talk.links.size(); ++i) {

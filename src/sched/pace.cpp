@@ -51,7 +51,8 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
     if (sustained > 0 && rail_.per_byte / 5 > sustained / 4) relearn(sustained);
     add_fed(others, now);
     busy_bytes_ += pending_;
-    if (pending_ >= trial_bytes / 2) used_ = busy;
+    // A trial of a guess lasts until it has shown something; one is not due where little by little goes there anyway.
+    if (pending_ >= (shown_ ? trial_bytes / 2 : timed_bytes) && !hoped_) used_ = busy;
     pending_ = 0;
     last_ = now;
     remember(now);
@@ -81,7 +82,7 @@ void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, b
     if (now < forgiven_until_) return;
     const auto count = static_cast<Ticks>(bytes);
     const auto took = std::min(to_ticks(service) / count, slowest);
-    if (aged(busy)) {  // this was the trial; that a rail is as slow as ever needs no more than one
+    if (tried(busy)) {  // this was the trial; that a rail is as slow as ever needs no more than one
         const auto known = rail_.per_byte;
         const auto hoped = per_byte(busy, 1);
         rail_.windows.fill(std::max(hoped, took));
@@ -89,8 +90,11 @@ void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, b
         before_trial_ = known;
         lateness_.forget();
         used_ = busy;
+        shown_ = true;
+        hoped_ = false;
         return;
     }
+    if (took >= thought / 2) shown_ = true;
     if (took <= thought + std::max(to_ticks(look_time) / count, thought / 4)) return lateness_.in_time(now);
     const auto learnt = lateness_.late(bytes, service, now, rail_.per_byte == 0 ? first_window_time : window_time);
     if (before_trial_ > rail_.per_byte) {  // the trial met no more than a burst
@@ -119,6 +123,8 @@ void Pace::add_fed(const Others& others, base::Nanoseconds now) noexcept {
 
 void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes, std::uint64_t others) noexcept {
     ++window_count_;
+    shown_ = true;
+    hoped_ = false;
     own_.add(window_count_, time, bytes);
     rail_.add(window_count_, time, bytes + others);
     fed_.forget();
@@ -141,6 +147,8 @@ void Pace::Rate::add(std::uint32_t count, base::Nanoseconds time, std::uint64_t 
 void Pace::measured(Ticks per_byte, base::Nanoseconds busy) noexcept {
     relearn(per_byte);
     used_ = busy;
+    shown_ = true;
+    hoped_ = false;
 }
 
 void Pace::restored(base::Nanoseconds now, base::Nanoseconds busy) noexcept {
@@ -181,6 +189,15 @@ void Pace::correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) co
         cost.per_byte = known;
     }
     if (proven) cost.gap = std::min(cost.gap, proven_.gap(cost.per_byte));
+}
+
+void Pace::hope(Cost& cost, Ticks best, base::Nanoseconds busy) noexcept {
+    hoped_ = !shown_ && cost.per_byte > best && busy - used_ >= 2 * half_life;
+    if (!hoped_) return;
+    const auto halvings = std::min<base::Nanoseconds>((busy - used_) / half_life - 1, 62);
+    const auto hoped = std::max({cost.per_byte >> halvings, best, Ticks{1}});
+    cost.slope -= cost.per_byte - hoped;
+    cost.per_byte = hoped;
 }
 
 }  // namespace railmux::sched

@@ -119,16 +119,22 @@ public:
     [[nodiscard]] bool aged(base::Nanoseconds busy) const noexcept {
         return rail_.per_byte > 0 && busy - used_ >= 2 * half_life;
     }
+    /// Whether what it is used for now is a trial: of a rate from long ago, or of a guess.
+    [[nodiscard]] bool tried(base::Nanoseconds busy) const noexcept { return hoped_ || aged(busy); }
     /// What a byte of ours takes while others use the rail as they do; 0 while unknown.
     [[nodiscard]] Ticks own_per_byte() const noexcept { return own_.per_byte; }
     /// What traffic knows better than the model of a link over the rail.
     void correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) const noexcept;
+    /// What traffic has shown nothing of may be wrong by any factor, and so slow that nothing is ever sent that would show more.
+    /// So it is thought better and better of, too, as far as the `best` of the links that it competes with. Once traffic has
+    /// shown the rate there is no such trial any more.
+    void hope(Cost& cost, Ticks best, base::Nanoseconds busy) noexcept;
     /// What it has done of late.
     [[nodiscard]] const Proven& proven() const noexcept { return proven_; }
     /// How much may be on the rail while its rate is not known for sure: twice what is known to have gone through since it
     /// was last idle, as TCP's slow start does; little, if it is only tried again.
     [[nodiscard]] std::uint64_t allowance(base::Nanoseconds busy) const noexcept {
-        return (aged(busy) ? trial_bytes : first_allowance) + 2 * busy_bytes_;
+        return (tried(busy) ? trial_bytes : first_allowance) + 2 * busy_bytes_;
     }
 
 private:
@@ -136,6 +142,8 @@ private:
     // A rail ten times as slow as others is tried about twice a second, which costs the time of a small piece each.
     static constexpr base::Nanoseconds half_life = 100 * base::millisecond;
     static constexpr std::uint64_t trial_bytes = 16 * 1024;
+    // So much shows the rate, where it is timed.
+    static constexpr std::uint64_t timed_bytes = 1024;
     // Idle for longer than acknowledgements and moments of absence take: the network may have changed.
     static constexpr base::Nanoseconds idle_time = 10 * base::millisecond;
     // A backlog is what keeps a rail busy until long after the next acknowledgement, which may be kept back for 100 us.
@@ -193,6 +201,8 @@ private:
     Stretch stretch_;
     Train train_;
     Ticks before_trial_ = 0;       // what was known until a trial, while only that speaks against it
+    bool shown_ = false;           // the rate, by traffic
+    bool hoped_ = false;           // it was taken for faster than anything says, when last looked at
     base::Nanoseconds used_ = 0;   // when something large last came through, of the busy clock
     std::array<Ticks, 2> past_{};  // rates some time ago: the earlier one, and the later one
     base::Nanoseconds noted_ = 0;  // when the later one was

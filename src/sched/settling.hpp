@@ -5,8 +5,10 @@
 // Lifetime: a value.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "base/clock.hpp"
@@ -60,6 +62,14 @@ inline void look_at(Candidate& candidate, const Cost& cost, const Pace& pace, co
                     base::Nanoseconds looked) noexcept {
     candidate.cost = cost;
     look_at_backlog(candidate, pace, node, looked);
+}
+
+/// Of what nobody has tried (Pace::hope), when all candidates are known otherwise.
+inline void hope(std::span<Candidate> candidates, std::span<Pace> paces, base::Nanoseconds busy) noexcept {
+    if (candidates.size() < 2) return;
+    auto best = std::numeric_limits<Ticks>::max();
+    for (const auto& candidate : candidates) best = std::min(best, candidate.cost.per_byte);
+    for (auto& candidate : candidates) paces[candidate.rail].hope(candidate.cost, best, busy);
 }
 
 }  // namespace railmux::sched

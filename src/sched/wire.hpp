@@ -20,14 +20,16 @@ struct RailSpec {
     double line_per_byte_ns = 0.8;
     double overhead_per_byte_ns = 0;  // what the way grows by with the size beside the rail's time
     base::Nanoseconds ack_hold = 100 * base::microsecond;
-    double probed_gap_ns = 0;  // as a probe that was disturbed has it; 0: the true one
+    double probed_gap_ns = 0;       // as a probe that was disturbed has it; 0: the true one
+    double guessed_per_byte_ns = 0;  // the same of G, by whatever is thought at the beginning
 
     /// What a probe finds of it: a lone message, too, takes the gap.
     [[nodiscard]] Cost cost() const {
+        const auto per_byte = guessed_per_byte_ns > 0 ? guessed_per_byte_ns : per_byte_ns;
         return {.latency = to_ticks(latency_ns + gap_ns),
-                .slope = to_ticks(per_byte_ns + overhead_per_byte_ns),
+                .slope = to_ticks(per_byte + overhead_per_byte_ns),
                 .gap = to_ticks(probed_gap_ns > 0 ? probed_gap_ns : gap_ns),
-                .per_byte = to_ticks(per_byte_ns)};
+                .per_byte = to_ticks(per_byte)};
     }
 };
 

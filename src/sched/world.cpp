@@ -150,7 +150,7 @@ void World::hand_over(std::size_t number, std::size_t place, std::uint64_t bytes
     }
     const auto arrival = wire.deliver(bytes, now_);
     arrivals_[message] = std::max(arrivals_[message], arrival);
-    acks_.push({answers.acknowledge(arrival), number, place, bytes, message});
+    acks_.push({answers.acknowledge(arrival), number, place, bytes, message, arrival});
     paces_[candidate.rail].sent(bytes, now_);
     node_.sent(candidate.rail, bytes, now_);
     peer.unacked[place] += bytes;
@@ -162,9 +162,21 @@ void World::acknowledged(const Ack& ack) {
     peer.unacked[ack.place] -= ack.bytes;
     const auto rail = peer.candidates[ack.place].rail;
     paces_[rail].delivered(ack.bytes);
+    learn_from_trial(ack);
     acknowledged_ |= std::uint64_t{1} << rail;
     left_[ack.message] -= ack.bytes;
     if (left_[ack.message] == 0) --under_way_;
+}
+
+/// A rail that is only tried is timed by the peer's clock, as Ledger::timed does.
+void World::learn_from_trial(const Ack& ack) {
+    const auto& candidate = peers_[ack.peer].candidates[ack.place];
+    auto& pace = paces_[candidate.rail];
+    const auto& train = pace.train();
+    if (!learns_ || !pace.tried(busy_.time()) || pace.backlog() > 0 || train.bytes < timed_bytes) return;
+    if (node_.others(candidate.rail).backlog > 0) return;
+    const auto service = ack.arrival - train.begin - candidate.cost.latency / ticks_per_ns;
+    if (service > 0) pace.lone(train.bytes, service, candidate.cost.per_byte, now_, busy_.time());
 }
 
 /// Everything that was acknowledged at this moment is known.
@@ -180,6 +192,7 @@ void World::refresh(Peer& peer) {
         const auto arrived = node_.take_arrivals(candidate.rail);
         if (arrived > 0) policy_.charge(candidate, arrived, now_);
     }
+    if (learns_) hope(peer.candidates, paces_, busy_.time());
 }
 
 /// Whether there is more to bring than was planned.

@@ -77,6 +77,7 @@ private:
     // has landed.
     static constexpr std::uint64_t smallest_share = 16 * 1024;
     static constexpr std::uint64_t fragment = 1024 * 1024;
+    static constexpr std::uint64_t timed_bytes = 1024;  // Ledger::large_bytes
 
     struct Ack {
         base::Nanoseconds at;
@@ -84,6 +85,7 @@ private:
         std::size_t place;
         std::uint64_t bytes;
         std::size_t message;
+        base::Nanoseconds arrival;
         bool operator<(const Ack& other) const { return at > other.at; }
     };
     struct Bulk {
@@ -106,6 +108,7 @@ private:
     void begin(const Message& message);
     void hand_over(std::size_t number, std::size_t place, std::uint64_t bytes, std::size_t message);
     void acknowledged(const Ack& ack);
+    void learn_from_trial(const Ack& ack);
     void settle();
     void refresh(Peer& peer);
     bool replan(Peer& peer, bool again);

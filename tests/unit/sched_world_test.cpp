@@ -289,6 +289,51 @@ TEST_CASE("a gap that a disturbed probe found far too long does not last", "[sch
     CHECK(time_of(2e6) < time_of(0) + 20 * base::millisecond);
 }
 
+namespace {
+
+struct Guess {
+    base::Nanoseconds took = 0;
+    double learnt_ns = 0;  // of the second rail
+};
+
+/// What 4 KiB frames or large messages, one second of both rails' time, take over two rails of 8 ns a byte and of `second`,
+/// where that is thought to be of `guessed`.
+Guess with_guess(double second, double guessed, std::uint64_t bytes, double seconds = 1) {
+    std::vector<sched::Wire> rails;
+    rails.emplace_back(RailSpec{});
+    rails.emplace_back(RailSpec{.per_byte_ns = second, .guessed_per_byte_ns = guessed});
+    const auto count = static_cast<std::size_t>(seconds * 1e9 * (1 / 8.0 + 1 / second) / static_cast<double>(bytes));
+    const std::vector<Message> messages(count, {0, bytes});
+    sched::Vft policy(2);
+    sched::World world(policy, rails, std::vector<std::vector<std::uint32_t>>{{0, 1}});
+    Guess found{.took = world.run(messages, bytes < 64 * 1024 ? 64 : 4)};
+    found.learnt_ns = world.per_byte_ns(1);
+    return found;
+}
+
+}  // namespace
+
+TEST_CASE("a guess of G that is wrong by 100 in either direction does not last", "[sched][world]") {
+    const std::uint64_t bytes = GENERATE(4096U, 1024U * 1024U);
+    const double factor = GENERATE(0.01, 20.0, 100.0);
+    CAPTURE(bytes, factor);
+    const auto right = with_guess(8, 8, bytes, 3);
+    const auto wrong = with_guess(8, 8 * factor, bytes, 3);
+    CHECK(wrong.learnt_ns == Approx(8).epsilon(0.2));
+    // Before the second rail is tried the first one does it alone: twice as long.
+    CHECK(wrong.took < right.took + base::second);
+}
+
+TEST_CASE("a slow rail that is rightly thought to be slow is not tried for long", "[sched][world]") {
+    const double slower = GENERATE(40.0, 100.0);
+    const std::uint64_t bytes = GENERATE(4096U, 1024U * 1024U);
+    CAPTURE(slower, bytes);
+    const auto found = with_guess(8 * slower, 8 * slower, bytes, 3);
+    const double alone = 3e9 * (1 + 1 / slower) * (1 + 500 / (8.0 * static_cast<double>(bytes)));  // over the fast one, with gaps
+    const double trial = 2 * 16 * 1024 * 8 * slower;                                     // two pieces, once
+    CHECK(static_cast<double>(found.took) < 1.002 * alone + trial);
+}
+
 TEST_CASE("random sizes: weighted_round_robin takes 1.15 times as long", "[sched][world][!shouldfail]") {
     // It knows the true rates here, and is within 1 % of the bound itself: nothing could be so much faster.
     CHECK(random_sizes("weighted_round_robin") / random_sizes("vft") >= 1.15);
