@@ -32,6 +32,23 @@ std::string reason_for_split(const Verdict& verdict, std::span<const Candidate> 
                        us(end), names[best], us(verdict.prospects[best].delivery));
 }
 
+/// Why `first` was not worth leaving the chosen rail for, though it delivers earlier: the rules of Vft::choose, in their order.
+std::string why_not_first(const Verdict& verdict, std::span<const Candidate> candidates, std::size_t first) {
+    const auto& chosen = verdict.prospects[verdict.choice];
+    const auto gain = chosen.delivery - verdict.prospects[first].delivery;
+    const auto margin = VftOptions{}.margin_percent;
+    if (candidates[verdict.choice].stream && chosen.share <= light_bytes) {
+        if (gain <= chosen.delivery / Vft::joined_part) {
+            return fmt::format("which is not more than the 1/{} for which a light frame leaves a stream that it can join",
+                               Vft::joined_part);
+        }
+    } else if (gain <= chosen.delivery / 100 * margin) {
+        return fmt::format("which is below the margin of {} %", margin);
+    }
+    if (candidates[first].stream && !candidates[first].joins) return "which does not pay for a call of its own there";
+    return "by what is known now";  // it was decided by less
+}
+
 /// Of one rail that takes all of it, by a policy that compares deliveries.
 std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> candidates,
                            std::span<const std::string> names) {
@@ -41,14 +58,16 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
     if (verdict.favoured) {
         return "one of the ends does not keep up, and messages fared best over it, or it is tried";
     }
+    if (candidates[verdict.choice].behind && chosen.share <= light_bytes) {
+        return fmt::format("one of the ends does not keep up, and {} bytes would be there first over it, whatever waits",
+                           Vft::behind_bytes);
+    }
     if (verdict.choice != first) {
-        const auto gain = us(chosen.delivery - verdict.prospects[first].delivery);
-        if (candidates[verdict.choice].recent && verdict.choice != fastest) {
-            return fmt::format("the peer used it last; {} would deliver {:.1f} us earlier, which is about equal",
-                               names[first], gain);
-        }
-        return fmt::format("fastest when idle; {} would deliver {:.1f} us earlier, which is below the margin of {} %",
-                           names[first], gain, VftOptions{}.margin_percent);
+        const bool followed = candidates[verdict.choice].recent && verdict.choice != fastest;
+        return fmt::format("{}; {} would deliver {:.1f} us earlier, {}",
+                           followed ? "the peer used it last, and idle it is about as fast as others" : "fastest when idle",
+                           names[first], us(chosen.delivery - verdict.prospects[first].delivery),
+                           why_not_first(verdict, candidates, first));
     }
     if (verdict.choice == fastest) return "delivers first, and would if all rails were idle";
     const auto& idle = verdict.prospects[fastest];

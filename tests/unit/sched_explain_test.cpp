@@ -79,6 +79,36 @@ TEST_CASE("explain: one frame, and why it goes there", "[sched]") {
     CHECK(sched::reason(fresh, sched::judge(fresh, rails, 8, 0, false), rails, names) == "there is no other rail");
 }
 
+TEST_CASE("explain: which rule kept a frame on a rail that does not deliver first", "[sched]") {
+    sched::Vft vft(2);
+    auto rails = two_rails();
+    const auto why = [&](std::uint64_t bytes, std::size_t choice) {
+        const auto verdict = sched::judge(vft, rails, bytes, 0, false);
+        CHECK(verdict.choice == choice);
+        return sched::reason(vft, verdict, rails, names);
+    };
+    SECTION("a stream that it can join") {
+        rails[0].stream = rails[1].stream = rails[1].joins = true;
+        vft.charge(rails[0], 450, 0);
+        rails[0].backlog = 450;  // 3.6 us of 14.1; 1.97 are to be gained
+        CHECK_THAT(why(64, 0), Contains("leaves a stream that it can join") && !Contains("5 %"));
+    }
+    SECTION("a call of its own") {
+        rails[1].cost.gap = to_ticks(20'000.0);
+        rails[0].stream = rails[1].stream = true;
+        vft.charge(rails[0], 2500, 0);
+        rails[0].backlog = 2500;  // 20 us
+        CHECK_THAT(why(64, 0), Contains("does not pay for a call of its own there"));
+    }
+    SECTION("an end that does not keep up: no wait counts") {
+        for (auto& rail : rails) rail.behind = true;
+        vft.charge(rails[0], 100'000, 0);
+        rails[0].backlog = 100'000;
+        CHECK_THAT(why(64, 0), Contains("does not keep up") && Contains("whatever waits") && !Contains("margin"));
+        CHECK_THAT(why(1000, 1), Contains("is busy for"));
+    }
+}
+
 TEST_CASE("explain: a large message is split as the policy would", "[sched]") {
     sched::Vft vft(2);
     auto rails = two_rails();
