@@ -118,6 +118,33 @@ TEST_CASE("store: it is used only if it is wanted", "[engine][store]") {
     CHECK(std::filesystem::is_empty(test::scratch_folder()));
 }
 
+TEST_CASE("store: whoever wants every link measured reuses nothing", "[engine][store]") {
+    check(run(Starts::s), ModelSource::probed, true);
+    check(run(Starts::s, 1, "full"), ModelSource::probed, true);
+    check(run(Starts::s), ModelSource::verified, false);
+}
+
+TEST_CASE("store: without probes a link stays a guess, whatever earlier runs measured", "[engine][store]") {
+    check(run(Starts::s), ModelSource::probed, true);
+    SimHosts hosts;
+    hosts.settings = {{"probe", "off"}};
+    add_rails(hosts, {"s", "t"});
+    const auto s = hosts.start("s", "vft");
+    const auto t = hosts.start("t", "vft");
+    const auto to_t = s->add_peer(t->address());
+    const auto to_s = t->add_peer(s->address());
+    hosts.deliver(*s, to_t, *t, to_s, 8);
+    const auto end = hosts.fabric.now() + base::second;
+    hosts.until({s.get(), t.get()}, [&] { return hosts.fabric.now() > end; });
+    for (const auto& links : {seen_by(*s, to_t), seen_by(*t, to_s)}) {
+        REQUIRE(links.size() == 2);
+        for (const auto& link : links) {
+            CHECK(link.source == ModelSource::guess);
+            CHECK(link.probe_messages == 0);
+        }
+    }
+}
+
 TEST_CASE("store: a damaged file is as none", "[engine][store]") {
     check(run(Starts::s), ModelSource::probed, true);
     for (const auto& file : std::filesystem::directory_iterator(test::scratch_folder() + "/railmux")) {
