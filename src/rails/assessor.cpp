@@ -86,6 +86,8 @@ void Assessor::measure(Link& link, const AssessOptions& options) {
     probe.n = std::clamp(options.n, 2U, std::uint32_t{ProbeRequest::max_n});
     probe.grid = std::clamp(options.sizes, 2U, 1024U);
     probe.rounds = std::max(options.rounds, 1U);
+    probe.changes.look_ahead = std::clamp(options.look_ahead, 3U, 16U);
+    probe.changes.factor = options.factor > 1.1 ? std::min(options.factor, 1000.0) : 1.1;  // whatever is no number, too
     const auto largest = options.max_bytes == 0 ? model::ProbeMemory::largest : options.max_bytes;
     probe.max_bytes = largest;
     begin(link, std::move(probe), true);

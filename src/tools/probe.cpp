@@ -1,6 +1,7 @@
 // `railmux probe`: measures the links to another process in full.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -202,10 +203,23 @@ void add_probe(CLI::App& railmux, int& exit_code) {
                      "largest message, e.g. 8K; 0: 1 MiB, or the largest frame of the rail")
         ->type_name("SIZE")
         ->capture_default_str();
+    command
+        ->add_option("--look-ahead", options->assess.look_ahead,
+                     "sizes in a row that must leave the line of those before where a rail changes its protocol")
+        ->type_name("N")
+        ->check(CLI::Range(3, 16))
+        ->capture_default_str();
+    command
+        ->add_option("--factor", options->assess.factor,
+                     "... each raising the mean square deviation by this much; less finds more changes")
+        ->type_name("X")
+        ->check(CLI::Range(1.1, 1000.0))
+        ->capture_default_str();
     command->add_flag("--json", options->json, "one JSON object on standard output");
     command->add_option("--points", options->points, "write all raw points there, comma-separated")->type_name("FILE");
     command->add_option("--svg", options->svg, "draw points, fits and protocol changes there")->type_name("FILE");
     command->callback([options, &exit_code] {
+        if (std::isnan(options->assess.factor)) throw UsageError("--factor: nan is no number", "name one from 1.1 to 1000");
         options->assess.max_bytes = parse_size("--max-bytes", options->max_bytes);
         std::optional<Probed> probed;
         exit_code = run_sides(options->sides, [&](Context& context, Peer server, Driver& driver, const Config&) {
