@@ -66,7 +66,7 @@ void add_replay(CLI::App& railmux, int& exit_code) {
     command->footer(replay_help);
     const auto options = std::make_shared<ReplayCommand>();  // lives as long as the callback below
     command->add_option("file", options->file, "a trace")->type_name("FILE")->required();
-    command->add_option("--policies", options->policies, "policies, each a name or vft:STAGE; default: all")
+    command->add_option("--policies,--policy", options->policies, "policies, each a name or vft:STAGE; default: all")
         ->type_name("P[,P...]");
     command->add_flag("--stages", options->stages, "vft with its terms switched on one by one (docs/scheduling.md)");
     command->add_flag("--json", options->json, "one JSON object on standard output");
