@@ -56,7 +56,8 @@ void Tracer::record(const Link& link, const Frame& frame, const Conversation& ta
     const auto count = std::min(talk.links.size(), trace::Recorder::most_options);
     if (link.place >= count) return;
     const auto came_later = [&](const sched::Candidate& candidate) { return candidate.rail >= recorded_rails_; };
-    if (std::ranges::any_of(talk.candidates, came_later)) return;  // the file has only those of the beginning
+    const auto newer = std::ranges::find_if(talk.candidates, came_later);
+    if (newer != talk.candidates.end()) return tell_unrecorded(newer->rail);  // the file has only those of the beginning
     auto recent = trace::no_option;
     for (std::size_t i = 0; i < count; ++i) {
         announce(links_.at(talk.links[i]), talk.candidates[i].cost);
@@ -83,6 +84,15 @@ void Tracer::record(const Link& link, const Frame& frame, const Conversation& ta
             .claimed = narrowed(talk.claims[i])};
         std::memcpy(to + i * sizeof option, &option, sizeof option);
     }
+}
+
+/// Once: what is missing in a trace looks like a peer that nothing was sent to.
+void Tracer::tell_unrecorded(std::uint32_t rail) {
+    if (std::exchange(told_unrecorded_, true)) return;
+    log_.warning(
+        "rail {} came after the trace began, which has no place for it: decisions about peers that it leads to are not recorded "
+        "any more; start the process anew to trace them",
+        rails_[rail].traits().name);
 }
 
 /// Says what is new about a link.

@@ -51,6 +51,7 @@ private:
     };
 
     void record(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now);
+    void tell_unrecorded(std::uint32_t rail);
     void announce(const Link& link, const sched::Cost& cost);
     void explain(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now);
 
@@ -59,6 +60,7 @@ private:
     const PeerTable& peers_;
     const RailSet& rails_;
     std::size_t recorded_rails_ = 0;
+    bool told_unrecorded_ = false;
     base::Logger& log_;
     std::uint64_t to_explain_;
     std::uint64_t explained_ = 0;

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "captured.hpp"
 #include "engine/pair.hpp"
 #include "engine/sim_pair.hpp"
 #include "trace/analysis.hpp"
@@ -27,6 +28,7 @@ public:
             }
         }
         REQUIRE(::mkdtemp(folder_.data()) != nullptr);
+        hosts.settings = {{"log", "warning"}};
         a = hosts.start("a", policy, nullptr, Config().set("trace", file()));
         b = hosts.start("b", policy);
         to_b = a->add_peer(b->address());
@@ -97,6 +99,20 @@ std::vector<trace::Decision> of_type(const trace::Trace& read, std::uint8_t type
 }
 
 }  // namespace
+
+TEST_CASE("tracing: that decisions are missing because of a new rail is said once", "[engine]") {
+    Traced pair(1);
+    pair.send(8);
+    const auto said = test::captured([&] {
+        for (const char* host : {"a", "b"}) pair.hosts.fabric.add_rail(host, {.device = "eth9", .network = "net9"});
+        const auto both = [&] { return pair.a->models(pair.to_b).size() == 2; };
+        pair.until(both);
+        for (int i = 0; i < 3; ++i) pair.send(8);
+    });
+    CHECK_THAT(said, Catch::Matchers::Contains("eth9 came after the trace began"));
+    CHECK(said.find("after the trace began") == said.rfind("after the trace began"));
+    CHECK(of_type(pair.read(), eager).size() == 1);
+}
 
 TEST_CASE("tracing: every message, when it was sent, and when it really arrived", "[engine]") {
     const int rails = GENERATE(1, 2);
