@@ -47,6 +47,11 @@ void Engine::connect_links(std::uint32_t peer, std::string_view what) {
     progress_until([] { return false; }, now() + settle_time);
 }
 
+bool Engine::balanced() {
+    const Lock lock(*this);
+    return rails_.balanced();
+}
+
 Explanation Engine::explain(Peer to, std::uint64_t bytes) {
     const Lock lock(*this);
     const auto peer = partner(to);

@@ -117,6 +117,8 @@ public:
     [[nodiscard]] SharingAssessment assess_sharing(Peer peer, std::string_view rails, const SharingOptions& options);
 
     [[nodiscard]] Explanation explain(Peer peer, std::uint64_t bytes);
+    /// Of its rails, for tests (RailManager::balanced).
+    [[nodiscard]] bool balanced();
 
     // --- What is lost and comes back (news.cpp) ----------------------------------------------------------------------
     void on_rail_down(RailCallback&& callback);

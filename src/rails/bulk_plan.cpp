@@ -149,6 +149,22 @@ bool BulkPlan::given(const Link& link, std::uint64_t bytes) noexcept {
     return claim == 0;
 }
 
+bool BulkPlan::balanced() const {
+    std::vector<std::uint64_t> claimed(rails_.capacity(), 0);
+    for (std::uint32_t peer = 0; peer < peers_.size(); ++peer) {
+        const auto* talk = peers_[peer].talk.get();
+        if (talk == nullptr) continue;
+        for (std::size_t i = 0; i < talk->links.size(); ++i) {
+            claimed[talk->candidates[i].rail] += talk->claims[i];
+            if (talk->claims[i] > 0 && upper_.bulk_left(peer, links_.at(talk->links[i]).remote_rail) == 0) return false;
+        }
+    }
+    for (std::uint32_t rail = 0; rail < claimed.size(); ++rail) {
+        if (claimed[rail] != claims_.of(rail)) return false;
+    }
+    return true;
+}
+
 void BulkPlan::drop(Conversation& talk) noexcept { static_cast<void>(claims_.drop(talk.candidates, talk.claims)); }
 
 // --- Beforehand ------------------------------------------------------------------------------------------------------

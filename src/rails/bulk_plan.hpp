@@ -65,6 +65,9 @@ public:
     /// What is planned for a rail: of all conversations.
     [[nodiscard]] std::uint64_t claimed(std::uint32_t rail) const noexcept { return claims_.of(rail); }
 
+    /// Whether that is what the conversations claim: for assertions and tests.
+    [[nodiscard]] bool balanced() const;
+
     // --- Beforehand --------------------------------------------------------------------------------------------------
 
     /// How the policy would split `bytes` over the links to the peer that reach one of the target's regions. Empty when

@@ -136,6 +136,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     hurry_ack(peer, *known.talk);
     reroute(peer, slot, now);
     assert(links_.at(slot).underway.unacknowledged() == 0);  // or its rail would seem busy for ever
+    assert(balanced());
     upper_.on_link_lost(peer, rail);
 }
 

@@ -195,6 +195,12 @@ void Ledger::note_landed(Link& link, base::Nanoseconds now) noexcept {
     sched::settle(paces_, std::uint64_t{1} << link.rail, node_, busy_, now, seen);
 }
 
+bool Ledger::balanced() const {
+    std::vector<std::uint64_t> on_the_way(paces_.size(), 0);
+    links_.for_each([&](const Link& link) { on_the_way[link.rail] += link.underway.on_the_way(); });
+    return std::ranges::equal(on_the_way, paces_, {}, {}, &sched::Pace::backlog);
+}
+
 // --- Acknowledgements ------------------------------------------------------------------------------------------------
 
 /// The first of a row, which is taken off already.

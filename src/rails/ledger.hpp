@@ -145,6 +145,8 @@ public:
     /// A clock that stands while there is no traffic on any rail.
     [[nodiscard]] base::Nanoseconds busy() const noexcept { return busy_.time(); }
     [[nodiscard]] sched::NodeLoad& node() noexcept { return node_; }
+    /// Whether the backlog of each rail is what its links have on the way: for assertions and tests.
+    [[nodiscard]] bool balanced() const;
 
 private:
     // So many are put off at most: what they cost together is small, a sixteenth for each.

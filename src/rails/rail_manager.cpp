@@ -1,5 +1,6 @@
 #include "rails/rail_manager.hpp"
 
+#include <cassert>
 #include <limits>
 
 namespace railmux::rails {
@@ -224,6 +225,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
     upper_.on_peer_gone(peer, code);  // before it is told of frames that were not delivered
     talk->session.for_each_unacknowledged(let_go);
     while (!talk->waiting.empty()) let_go(*talk->waiting.pop());
+    assert(balanced());
 }
 
 void RailManager::follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) {

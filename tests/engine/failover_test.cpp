@@ -62,7 +62,10 @@ void exchange(SimPair& pair) {
         }
         return all;
     });
-    for (auto& half : halves) CHECK(std::ranges::equal(half.got, half.data, test::same));
+    for (auto& half : halves) {
+        CHECK(std::ranges::equal(half.got, half.data, test::same));
+        CHECK(half.from.balanced());
+    }
 }
 
 }  // namespace
