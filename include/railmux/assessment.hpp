@@ -93,7 +93,8 @@ struct AssessOptions {
         0;  ///< largest message, up to 1 MiB, or the largest frame where the rail has no puts; 0: that
     /// Where a rail is said to change its protocol: so many sizes in a row must leave the line of those before, 3 to 16,
     std::uint32_t look_ahead = 4;
-    double factor = 2;  ///< ... each raising the mean square deviation by this much, 1.1 to 1000; less finds more changes
+    double factor =
+        2;  ///< ... each raising the mean square deviation by this much, 1.1 to 1000; less finds more changes
     std::function<void(std::string_view rail, double done)> progress{};  ///< called now and then, done from 0 to 1
 };
 

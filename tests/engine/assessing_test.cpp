@@ -78,25 +78,24 @@ TEST_CASE("how easily a change of protocol is seen is up to who measures", "[eng
     OneRail rail;
     auto above = rail.timing.ranges.front();
     rail.timing.ranges.front().up_to_bytes = 8192;
-    above.L += 2000;
+    above.L += 1500;
     rail.timing.ranges.push_back(above);
     for (const auto& [from, to] : {std::pair{"a/eth0", "b/eth0"}, std::pair{"b/eth0", "a/eth0"}})
         rail.hosts.fabric.set_timing(from, to, rail.timing);
-    const auto ranges = [&](std::uint32_t look_ahead, double factor) {
+    const auto ranges = [&](std::uint32_t sizes, std::uint32_t look_ahead, double factor) {
         const auto meanwhile = rail.hosts.keep_going(*rail.b);
-        const auto links = rail.a->assess(rail.to_b, "all",
-                                          {.n = 4,
-                                           .sizes = 16,
-                                           .rounds = 4,
-                                           .max_bytes = 16384,
-                                           .look_ahead = look_ahead,
-                                           .factor = factor});
+        const auto links = rail.a->assess(
+            rail.to_b, "all",
+            {.n = 4, .sizes = sizes, .rounds = 4, .max_bytes = 16384, .look_ahead = look_ahead, .factor = factor});
         REQUIRE(links.size() == 1);
         return links.front().link.model.ranges.size();
     };
-    CHECK(ranges(4, 2) == 2);
-    CHECK(ranges(16, 2) == 1);  // there are not so many sizes beyond it
-    CHECK(ranges(0, 2) == 2);   // as the nearest that is allowed, 3
+    CHECK(ranges(13, 4, 2) == 2);
+    CHECK(ranges(13, 16, 2) == 1);  // there are not so many sizes beyond it
+    const auto usual = ranges(16, 4, 2);
+    const auto more = ranges(16, 4, 1.1);
+    CHECK(more > usual);
+    CHECK(ranges(16, 4, 0) == more);  // the nearest that is allowed
 }
 
 TEST_CASE("both sides of a link may measure it at the same time", "[engine]") {
