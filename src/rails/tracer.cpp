@@ -57,7 +57,8 @@ void Tracer::record(const Link& link, const Frame& frame, const Conversation& ta
     if (link.place >= count) return;
     const auto came_later = [&](const sched::Candidate& candidate) { return candidate.rail >= recorded_rails_; };
     const auto newer = std::ranges::find_if(talk.candidates, came_later);
-    if (newer != talk.candidates.end()) return tell_unrecorded(newer->rail);  // the file has only those of the beginning
+    if (newer != talk.candidates.end())
+        return tell_unrecorded(newer->rail);  // the file has only those of the beginning
     auto recent = trace::no_option;
     for (std::size_t i = 0; i < count; ++i) {
         announce(links_.at(talk.links[i]), talk.candidates[i].cost);
@@ -90,7 +91,8 @@ void Tracer::record(const Link& link, const Frame& frame, const Conversation& ta
 void Tracer::tell_unrecorded(std::uint32_t rail) {
     if (std::exchange(told_unrecorded_, true)) return;
     log_.warning(
-        "rail {} came after the trace began, which has no place for it: decisions about peers that it leads to are not recorded "
+        "rail {} came after the trace began, which has no place for it: decisions about peers that it leads to are not "
+        "recorded "
         "any more; start the process anew to trace them",
         rails_[rail].traits().name);
 }

@@ -39,8 +39,9 @@ std::string why_not_first(const Verdict& verdict, std::span<const Candidate> can
     const auto margin = VftOptions{}.margin_percent;
     if (candidates[verdict.choice].stream && chosen.share <= light_bytes) {
         if (gain <= chosen.delivery / Vft::joined_part) {
-            return fmt::format("which is not more than the 1/{} for which a light frame leaves a stream that it can join",
-                               Vft::joined_part);
+            return fmt::format(
+                "which is not more than the 1/{} for which a light frame leaves a stream that it can join",
+                Vft::joined_part);
         }
     } else if (gain <= chosen.delivery / 100 * margin) {
         return fmt::format("which is below the margin of {} %", margin);
@@ -59,15 +60,17 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
         return "one of the ends does not keep up, and messages fared best over it, or it is tried";
     }
     if (candidates[verdict.choice].behind && chosen.share <= light_bytes) {
-        return fmt::format("one of the ends does not keep up, and {} bytes would be there first over it, whatever waits",
-                           Vft::behind_bytes);
+        return fmt::format(
+            "one of the ends does not keep up, and {} bytes would be there first over it, whatever waits",
+            Vft::behind_bytes);
     }
     if (verdict.choice != first) {
         const bool followed = candidates[verdict.choice].recent && verdict.choice != fastest;
-        return fmt::format("{}; {} would deliver {:.1f} us earlier, {}",
-                           followed ? "the peer used it last, and idle it is about as fast as others" : "fastest when idle",
-                           names[first], us(chosen.delivery - verdict.prospects[first].delivery),
-                           why_not_first(verdict, candidates, first));
+        return fmt::format(
+            "{}; {} would deliver {:.1f} us earlier, {}",
+            followed ? "the peer used it last, and idle it is about as fast as others" : "fastest when idle",
+            names[first], us(chosen.delivery - verdict.prospects[first].delivery),
+            why_not_first(verdict, candidates, first));
     }
     if (verdict.choice == fastest) return "delivers first, and would if all rails were idle";
     const auto& idle = verdict.prospects[fastest];

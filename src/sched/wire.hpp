@@ -20,7 +20,7 @@ struct RailSpec {
     double line_per_byte_ns = 0.8;
     double overhead_per_byte_ns = 0;  // what the way grows by with the size beside the rail's time
     base::Nanoseconds ack_hold = 100 * base::microsecond;
-    double probed_gap_ns = 0;       // as a probe that was disturbed has it; 0: the true one
+    double probed_gap_ns = 0;        // as a probe that was disturbed has it; 0: the true one
     double guessed_per_byte_ns = 0;  // the same of G, by whatever is thought at the beginning
 
     /// What a probe finds of it: a lone message, too, takes the gap.

@@ -219,7 +219,8 @@ void add_probe(CLI::App& railmux, int& exit_code) {
     command->add_option("--points", options->points, "write all raw points there, comma-separated")->type_name("FILE");
     command->add_option("--svg", options->svg, "draw points, fits and protocol changes there")->type_name("FILE");
     command->callback([options, &exit_code] {
-        if (std::isnan(options->assess.factor)) throw UsageError("--factor: nan is no number", "name one from 1.1 to 1000");
+        if (std::isnan(options->assess.factor))
+            throw UsageError("--factor: nan is no number", "name one from 1.1 to 1000");
         options->assess.max_bytes = parse_size("--max-bytes", options->max_bytes);
         std::optional<Probed> probed;
         exit_code = run_sides(options->sides, [&](Context& context, Peer server, Driver& driver, const Config&) {

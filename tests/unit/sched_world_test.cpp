@@ -329,8 +329,9 @@ TEST_CASE("a slow rail that is rightly thought to be slow is not tried for long"
     const std::uint64_t bytes = GENERATE(4096U, 1024U * 1024U);
     CAPTURE(slower, bytes);
     const auto found = with_guess(8 * slower, 8 * slower, bytes, 3);
-    const double alone = 3e9 * (1 + 1 / slower) * (1 + 500 / (8.0 * static_cast<double>(bytes)));  // over the fast one, with gaps
-    const double trial = 2 * 16 * 1024 * 8 * slower;                                     // two pieces, once
+    const double alone =
+        3e9 * (1 + 1 / slower) * (1 + 500 / (8.0 * static_cast<double>(bytes)));  // over the fast one, with gaps
+    const double trial = 2 * 16 * 1024 * 8 * slower;                              // two pieces, once
     CHECK(static_cast<double>(found.took) < 1.002 * alone + trial);
 }
 
