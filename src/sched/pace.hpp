@@ -125,9 +125,9 @@ public:
     [[nodiscard]] Ticks own_per_byte() const noexcept { return own_.per_byte; }
     /// What traffic knows better than the model of a link over the rail.
     void correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) const noexcept;
-    /// What traffic has shown nothing of may be wrong by any factor, and so slow that nothing is ever sent that would show more.
-    /// So it is thought better and better of, too, as far as the `best` of the links that it competes with. Once traffic has
-    /// shown the rate there is no such trial any more.
+    /// What traffic has shown nothing of may be wrong by any factor, and so slow that nothing is ever sent that would show
+    /// more. So it is thought better and better of, too, as far as the `best` of the links that it competes with. Once traffic
+    /// has shown the rate there is no such trial any more.
     void hope(Cost& cost, Ticks best, base::Nanoseconds busy) noexcept;
     /// What it has done of late.
     [[nodiscard]] const Proven& proven() const noexcept { return proven_; }
