@@ -66,7 +66,7 @@ for mode in "failing hybrid" "failing block" "erring hybrid" "deafened block"; d
     until_true "both notice it" both_said " down: $cause"
     until_true "what is still broken is said" grep -q 'cannot be opened anew: .*fi_fabric failed.*; tried again' "$work/err"
     rm "$work/fails"
-    if [ $trouble = deafened ]; then
+    if [ "$trouble" = deafened ]; then
         until_true "both say why it stays down" both_said ': opened anew, it does not have a descriptor'
         kill "$job"
         wait "$job" || true
