@@ -70,8 +70,8 @@ public:
     [[nodiscard]] std::uint64_t unexpected() const noexcept { return unexpected_; }
 
 private:
-    /// The first bytes of an announced message, which come next from the peer, in one frame or in several, and where they go: to
-    /// a message that is kept, to the transfer of one that is being received, or, if that is over, nowhere.
+    /// The first bytes of an announced message, which come next from the peer, in one frame or several, and where they go: to a
+    /// message that is kept, to the transfer of one that is being received, or, if that is over, nowhere.
     struct Coming {
         std::uint32_t peer = 0;
         std::uint32_t bytes = 0;

@@ -87,8 +87,8 @@ public:
     [[nodiscard]] bool prefers_get(std::uint32_t peer, std::uint64_t bytes);
     /// How many of `bytes` are better sent to the peer before it has said where to: all, where that is faster than to ask; else
     /// what the link carries until the answer is here, `most` at most. None while something large is under way to the peer,
-    /// where the rail puts or gets without a copy, or processors move its bytes, which have nothing to wait for; nor where there
-    /// are several links to divide them.
+    /// where the rail puts or gets without a copy, or processors move its bytes, which have nothing to wait for; nor where
+    /// there are several links to divide them.
     [[nodiscard]] std::uint64_t unasked(std::uint32_t peer, std::uint64_t bytes, std::uint64_t most,
                                         base::Nanoseconds now);
     /// Whether one of the peer's links leads to a rail that `target` has a key for, reserves left out.
