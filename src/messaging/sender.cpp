@@ -138,7 +138,7 @@ public:
     Parts(const Parts&) = delete;
     Parts& operator=(const Parts&) = delete;
 
-    [[nodiscard]] bool any() const noexcept { return next_ < count_; }
+    [[nodiscard]] std::size_t left() const noexcept { return count_ - next_; }
     /// Whose it is from now on.
     [[nodiscard]] Frame* next() noexcept { return frames_[next_++]; }
 
@@ -170,23 +170,24 @@ void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanosec
               {.tag = operation.tag, .bytes = operation.bytes, .sender = sender, .inlined = inlined}, keys);
     operation.status.rails = 0;
     rails_.send(operation.peer, frame, now);
-    if (parts.any() && !whole) rails_.post_lined_up(now);  // or the network would bring both at once
+    if (inlined > 0 && !whole) rails_.post_lined_up(now);  // or the network would bring both at once
     send_parts(operation, parts, now);
     if (whole)
         operations_.finish(operation,
                            sent_status(operation.peer, operation.tag, operation.bytes, operation.status.rails));
 }
 
-/// In frames of their own, right behind the rts: within it, the answer would have to wait for them, and nothing be saved. Each
-/// leaves before the next one is copied.
+/// In frames of their own, right behind the rts: within it, the answer would have to wait for them, and nothing be saved. One
+/// call sends all but the last, which the other side reads while the last one is copied: 64 KiB took 20 us so, 23 by one call,
+/// 25 by two halves, and 35 by a call for each (tcp, unshaped).
 void Sender::send_parts(Operation& operation, Parts& parts, base::Nanoseconds now) {
-    for (std::uint64_t offset = 0; parts.any();) {
+    for (std::uint64_t offset = 0; parts.left() > 0;) {
         Frame* const frame = parts.next();
         gather_part(frame->data() + FrameHeader::size, operation.buffer(), offset, frame->payload);
         offset += frame->payload;
         rails_.send(operation.peer, frame, now);
         if (frame->link != rails::no_link) operation.status.rails |= std::uint64_t{1} << frame->rail;
-        if (parts.any()) rails_.post_lined_up(now);
+        if (parts.left() == 1) rails_.post_lined_up(now);
     }
 }
 
