@@ -62,6 +62,7 @@ struct Pair {
         config.set("rails", "verbs:" + port).set("progress", "poll").set("probe", "off").set("node.share", "off");
         config.set("bulk.scheme", scheme)
             .set("verbs.bulk", "register")
+            .set("eager.max", "16K")  // of which as many are inlined
             .set("bulk.inlined", inlined ? "always" : "auto");
         return config;
     }

@@ -61,8 +61,7 @@ Explanation Engine::explain(Peer to, std::uint64_t bytes) {
         throw error_with(to, ErrorCode::unreachable,
                          fmt::format("{} cannot be reached any more", rails_.peers().name(peer)));
     const bool large = bytes > (talk->eager_if_unregistered ? config_.number("eager.max") : talk->eager_max);
-    const bool rendezvous =
-        large && (config_.text("bulk.inlined") == "never" || rails_.plan().unasked(peer, bytes, 0, now()) < bytes);
+    const bool rendezvous = large && sender_.unasked(peer, bytes, now()) < bytes;
     const auto wire_bytes = rendezvous ? bytes : bytes + rails::FrameHeader::size + EagerBody::size;
     auto told = rails_.explain(peer, wire_bytes, rendezvous, now());
     told.bytes = bytes;

@@ -69,6 +69,7 @@ Inlining inlining_of(const Config& config) {
 Sender::Options sender_options(const Config& config) {
     Sender::Options options;
     options.eager_max = config.number("eager.max");
+    options.eager_by_model = !config.is_set("eager.max");
     options.eager_window = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit);
     options.scheme = scheme_of(config);
     options.inlining = inlining_of(config);

@@ -125,20 +125,23 @@ bool Receiver::on_bundle(std::uint32_t peer, std::span<const std::byte> body, ba
 bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now) {
     const auto rts = parse_rts(body, keys_);
     if (!rts) return false;
-    if (rts->inlined > 0 && std::ranges::find(coming_, peer, &Coming::peer) != coming_.end()) return false;
+    if (rts->inlined > 0) {
+        if (std::ranges::find(coming_, peer, &Coming::peer) != coming_.end()) return false;
+        coming_.push_back({.peer = peer, .bytes = rts->inlined});  // first: whatever the answer brings about
+    }
+    const auto coming = [&] { return std::ranges::find(coming_, peer, &Coming::peer); };
     if (Operation* operation = match(peer, rts->tag); operation != nullptr) {
         rails_.consumed(peer, credit_of(rts->inlined), now);
         const auto transfer = answer_rts(
             *operation,
             {.peer = Peer::from_index(peer), .tag = rts->tag, .message = static_cast<std::size_t>(rts->bytes)},
             {rts->sender, keys_, rts->inlined, !rts->whole()}, now);
-        if (rts->inlined > 0) coming_.push_back({.peer = peer, .bytes = rts->inlined, .transfer = transfer});
+        if (const auto place = coming(); place != coming_.end()) place->transfer = transfer;
         return true;
     }
     if (closed_) {
         rails_.consumed(peer, credit_of(rts->inlined), now);
         if (!rts->whole()) bulk_.refuse_for_good(peer, rts->sender, now);
-        if (rts->inlined > 0) coming_.push_back({.peer = peer, .bytes = rts->inlined});
         return true;
     }
     Arrived& message = arrived_.take();
@@ -148,17 +151,21 @@ bool Receiver::on_rts(std::uint32_t peer, std::span<const std::byte> body, base:
     message.orphan = ErrorCode::ok;
     message.bytes = rts->bytes;
     message.inlined = rts->inlined;
-    if (rts->inlined > 0) coming_.push_back({.peer = peer, .bytes = rts->inlined, .message = &message});
     message.sender = rts->sender;
     message.offered.assign(keys_.begin(), keys_.end());
     matcher_.add(message);
+    if (const auto place = coming(); place != coming_.end()) place->message = &message;
     ++unexpected_;
     return true;
 }
 
 bool Receiver::on_inlined(std::uint32_t peer, std::span<const std::byte> body) {
     const auto place = std::ranges::find(coming_, peer, &Coming::peer);
-    if (place == coming_.end() || body.empty() || body.size() > place->bytes - place->here) return false;
+    const bool fits =
+        place != coming_.end() && body.size() <= std::min<std::size_t>(largest_small, place->bytes - place->here);
+    if (!fits || body.empty()) return false;
+    if (auto* kept = place->message; kept != nullptr && kept->payload == nullptr)
+        kept->payload = rails_.pool().take(kept->inlined);
     const auto offset = place->here;
     place->here += static_cast<std::uint32_t>(body.size());
     const auto coming = *place;
@@ -166,7 +173,6 @@ bool Receiver::on_inlined(std::uint32_t peer, std::span<const std::byte> body) {
     if (all) coming_.erase(place);
     if (coming.message != nullptr) {
         auto& message = *coming.message;
-        if (message.payload == nullptr) message.payload = rails_.pool().take(message.inlined);
         std::memcpy(message.payload->data() + offset, body.data(), body.size());
         if (all && message.inlined == message.bytes) message.left_behind = false;  // it is as any other now
     }

@@ -62,9 +62,10 @@ bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& tal
     }
     const auto used = flow.charged - talk.consumed_there;
     if (used + rts_credit > options_.eager_window + options_.header_window) return false;
-    const auto inlined = used < options_.eager_window ? inlined_of(operation, options_.eager_window - used, now) : 0;
-    flow.charged += credit_of(inlined);
-    send_rts(operation, inlined, now);
+    const auto credit = options_.eager_window - std::min(used, options_.eager_window);
+    auto inlined = unasked(operation.peer, operation.bytes, now);
+    if (inlined > 0 && credit_of(inlined) > credit) inlined = 0;
+    send_rts(operation, flow, inlined, now);
     return true;
 }
 
@@ -106,16 +107,12 @@ void Sender::close_all(base::Nanoseconds now) {
 
 // --- Rendezvous ------------------------------------------------------------------------------------------------------
 
-/// How many of its first bytes go ahead of the answer, or instead of one. If there is no other transfer, nothing else uses the
-/// network meanwhile: they cost both sides a copy, and save the time that they take, or that the answer takes.
-std::uint32_t Sender::inlined_of(const Operation& operation, std::uint32_t credit, base::Nanoseconds now) {
-    if (options_.inlining == Inlining::never || operation.bytes <= options_.eager_max) return 0;
-    auto bytes = std::min<std::uint64_t>(operation.bytes, rails::largest_inlined);
-    if (options_.inlining == Inlining::automatic) {
-        if (bulk_.any_busy()) return 0;
-        bytes = rails_.plan().unasked(operation.peer, operation.bytes, options_.eager_max, now);
-    }
-    return credit_of(bytes) > credit ? 0 : static_cast<std::uint32_t>(bytes);
+std::uint32_t Sender::unasked(std::uint32_t peer, std::uint64_t bytes, base::Nanoseconds now) {
+    if (options_.inlining == Inlining::never || bytes <= options_.eager_max) return 0;
+    const bool whole = options_.eager_by_model && bytes <= rails::largest_inlined;
+    if (options_.inlining == Inlining::always) return static_cast<std::uint32_t>(whole ? bytes : options_.eager_max);
+    if (bulk_.any_busy()) return 0;
+    return static_cast<std::uint32_t>(rails_.plan().unasked(peer, bytes, options_.eager_max, now));
 }
 
 /// Frames for the first `bytes` of a message: what they need of memory is there before anything is said of them.
@@ -149,8 +146,8 @@ private:
     std::size_t next_ = 0;
 };
 
-void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanoseconds now) {
-    const bool whole = inlined == operation.bytes;
+void Sender::send_rts(Operation& operation, Flow& flow, std::uint32_t inlined, base::Nanoseconds now) {
+    const bool whole = inlined > 0 && inlined == operation.bytes;
     Parts parts(rails_.pool(), inlined);
     const BulkOut::Source source{.peer = operation.peer,
                                  .pieces = operation.buffer(),
@@ -169,6 +166,7 @@ void Sender::send_rts(Operation& operation, std::uint32_t inlined, base::Nanosec
     write_rts(frame->data() + FrameHeader::size,
               {.tag = operation.tag, .bytes = operation.bytes, .sender = sender, .inlined = inlined}, keys);
     operation.status.rails = 0;
+    flow.charged += credit_of(inlined);
     rails_.send(operation.peer, frame, now);
     if (inlined > 0 && !whole) rails_.post_lined_up(now);  // or the network would bring both at once
     send_parts(operation, parts, now);
@@ -187,6 +185,7 @@ void Sender::send_parts(Operation& operation, Parts& parts, base::Nanoseconds no
         offset += frame->payload;
         rails_.send(operation.peer, frame, now);
         if (frame->link != rails::no_link) operation.status.rails |= std::uint64_t{1} << frame->rail;
+        if (auto* const talk = rails_.sendable(operation.peer); talk != nullptr) talk->unasked = frame->seq + 1;
         if (parts.left() == 1) rails_.post_lined_up(now);
     }
 }

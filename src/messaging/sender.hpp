@@ -29,6 +29,7 @@ class Sender final : private BulkOut::Owner {
 public:
     struct Options {
         std::size_t eager_max = 16 * 1024;
+        bool eager_by_model = true;           // it is not set: what is larger may go in several frames
         std::uint32_t eager_window = 16384;   // credit units
         std::uint32_t header_window = 65536;  // credit units beyond, for headers only
         Scheme scheme = Scheme::automatic;
@@ -60,6 +61,11 @@ public:
     /// Tries again what waits for this peer.
     void resume(std::uint32_t peer, base::Nanoseconds now);
     void peer_gone(std::uint32_t peer, ErrorCode code);
+
+    /// How many of the first bytes of a message that does not go eagerly go ahead of the answer, or, if it is all, instead of
+    /// one. If there is no other transfer, nothing else uses the network meanwhile: they cost both sides a copy, and save the
+    /// time that they take, or that the answer takes.
+    [[nodiscard]] std::uint32_t unasked(std::uint32_t peer, std::uint64_t bytes, base::Nanoseconds now);
 
     /// Whether something waits for room towards this peer.
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
@@ -97,8 +103,7 @@ private:
     [[gnu::noinline]] void close_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now);
     [[gnu::noinline]] void close_all(base::Nanoseconds now);
     class Parts;
-    [[nodiscard]] std::uint32_t inlined_of(const Operation& operation, std::uint32_t credit, base::Nanoseconds now);
-    void send_rts(Operation& operation, std::uint32_t inlined, base::Nanoseconds now);
+    void send_rts(Operation& operation, Flow& flow, std::uint32_t inlined, base::Nanoseconds now);
     void send_parts(Operation& operation, Parts& parts, base::Nanoseconds now);
     [[nodiscard]] bool offers_gets(const Operation& operation) const;
     void bulk_sent(std::uint64_t operation, ErrorCode code, std::uint64_t rails) override;

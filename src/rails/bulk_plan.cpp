@@ -200,7 +200,7 @@ std::uint64_t BulkPlan::unasked(std::uint32_t peer, std::uint64_t bytes, std::ui
     if (place == Conversation::none) return 0;
     const auto& traits = rails_[links_.at(talk->links[place]).rail].traits();
     if (traits.get || traits.copies_puts || traits.by_processors) return 0;
-    if (talk->heavy_outstanding()) return 0;  // a stream
+    if (talk->unasked_outstanding()) return 0;  // a stream
     if (bytes <= talk->unasked_max) return bytes;
     const auto& cost = talk->candidates[place].cost;
     const auto idle = answer_latencies * std::max<sched::Ticks>(cost.latency, 0);

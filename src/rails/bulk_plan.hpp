@@ -86,7 +86,7 @@ public:
     /// Whether the peer does better to get so many bytes over one of its links than to have them put.
     [[nodiscard]] bool prefers_get(std::uint32_t peer, std::uint64_t bytes);
     /// How many of `bytes` are better sent to the peer before it has said where to: all, where that is faster than to ask; else
-    /// what the link carries until the answer is here, `most` at most. None while something large is under way to the peer,
+    /// what the link carries until the answer is here, `most` at most. None while the last such bytes are not acknowledged,
     /// where the rail puts or gets without a copy, or processors move its bytes, which have nothing to wait for; nor where
     /// there are several links to divide them.
     [[nodiscard]] std::uint64_t unasked(std::uint32_t peer, std::uint64_t bytes, std::uint64_t most,

@@ -42,7 +42,7 @@ std::uint64_t EagerSwitch::max_over(const Link& link) const noexcept {
 }
 
 std::uint64_t EagerSwitch::unasked_over(const Link& link) const noexcept {
-    if (link.assessed == nullptr || link.assessed->source == ModelSource::guess) return 0;
+    if (!options_.by_model || link.assessed == nullptr || link.assessed->source == ModelSource::guess) return 0;
     return model::unasked_max(link.assessed->model, costs_over(link), {.most = largest_inlined});
 }
 

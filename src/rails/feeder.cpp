@@ -4,12 +4,6 @@
 
 namespace railmux::rails {
 
-namespace {
-// Nothing plans which rail gets how much: whoever is done takes the next one. And what both processors copy (docs/shm.md) is to
-// be in their caches: 2 and 4 MiB in pieces of 1 MiB took longer in four of seven rounds.
-constexpr std::uint64_t largest_get = 256 * 1024;
-}  // namespace
-
 // --- Bulk ------------------------------------------------------------------------------------------------------------
 
 void Feeder::feed(std::uint32_t peer, base::Nanoseconds now) {
@@ -85,7 +79,7 @@ void Feeder::offer_gets(std::uint32_t peer, base::Nanoseconds now) {
 void Feeder::feed_gets(Link& link, base::Nanoseconds now) {
     if (!regions_.gets_over(link)) return;
     while (link.gets < BulkPlan::pieces_per_link) {
-        Frame* frame = upper_.next_get(link.peer, link.rail, link.remote_rail, std::min(largest_, largest_get));
+        Frame* frame = upper_.next_get(link.peer, link.rail, link.remote_rail, largest_get(largest_));
         if (frame == nullptr) return;
         ++link.gets;
         host_.line_up(link, frame, now);

@@ -88,6 +88,11 @@ struct Conversation {
         return heavy - session.acknowledged() - 1 < Session::window;
     }
 
+    /// Whether what went last without being asked for is not acknowledged yet.
+    [[nodiscard]] bool unasked_outstanding() const noexcept {
+        return unasked - session.acknowledged() - 1 < Session::window;
+    }
+
     Session session;
     FrameQueue waiting;                        // frames for which the session's window has no room yet
     std::vector<std::uint32_t> links;          // live ones, fastest first
@@ -141,9 +146,10 @@ struct Conversation {
     };
     Followed followed;
 
-    std::uint32_t heavy = 0;  // one beyond the number of the last frame whose acknowledgement should not be put off
-    std::uint32_t large = 0;  // ... of the last one that is longer than any which goes without being asked for
-    bool hungry = false;      // operations wait for room: for acknowledgements, or for credit
+    std::uint32_t unasked = 0;  // one beyond the number of the last frame that nobody asked for (FrameType::inlined)
+    std::uint32_t heavy = 0;    // one beyond the number of the last frame whose acknowledgement should not be put off
+    std::uint32_t large = 0;    // ... of the last one that is longer than any which goes without being asked for
+    bool hungry = false;        // operations wait for room: for acknowledgements, or for credit
     // Acknowledgements should not be put off: of a heavy frame, or because something waits for them.
     bool acks_wanted = false;
 

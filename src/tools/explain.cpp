@@ -25,6 +25,8 @@ It explains an idle connection. In a program that is at work, railmux::Context::
 RAILMUX_EXPLAIN=20 explains the first 20 decisions on standard error, and RAILMUX_TRACE=FILE records all of them for
 `railmux trace`.)";
 
+constexpr std::uint64_t frame_holds = 16 * 1024;  // what is sent along and longer goes in several
+
 struct ExplainCommand {
     SideOptions sides;
     std::string sizes = "8,64K,1M";
@@ -35,8 +37,9 @@ std::string shown(Nanos time) { return fmt::format("{:.2f}", time.count() / 1000
 
 void print_table(const Explanation& told) {
     fmt::print("\n# {} bytes: {}\n", told.bytes,
-               told.rendezvous ? std::string("rendezvous, may be split")
-                               : fmt::format("one frame of {} bytes", told.wire_bytes));
+               told.rendezvous
+                   ? std::string("rendezvous, may be split")
+                   : fmt::format("{} of {} bytes", told.bytes > frame_holds ? "frames" : "one frame", told.wire_bytes));
     std::vector<std::vector<std::string>> rows{{"  rail", "link", "latency us", "ns/byte", "gap us", "backlog B",
                                                 "wait us", "delivery us", "share B", "share us"}};
     for (std::size_t i = 0; i < told.links.size(); ++i) {

@@ -22,7 +22,8 @@ struct Network {
 /// Hosts a and b on these networks.
 struct World {
     World(std::string_view inlined, const std::vector<Network>& networks, std::string_view scheme = "auto",
-          const test::FaultyTransport::Plans& plans = {}, std::uint64_t seed = 1, std::string_view policy = "vft")
+          const test::FaultyTransport::Plans& plans = {}, std::uint64_t seed = 1, std::string_view policy = "vft",
+          std::string_view eager_max = {})
         : hosts(seed, plans) {
         for (std::size_t i = 0; i < networks.size(); ++i) {
             for (const char* host : {"a", "b"}) {
@@ -36,6 +37,7 @@ struct World {
         }
         hosts.settings = {
             {"bulk.inlined", std::string(inlined)}, {"bulk.scheme", std::string(scheme)}, {"recover.patience", "1s"}};
+        if (!eager_max.empty()) hosts.settings.emplace_back("eager.max", std::string(eager_max));
         hosts.look_each = 1000;
         a = hosts.start("a", policy);
         b = hosts.start("b", policy);
@@ -187,6 +189,36 @@ TEST_CASE("inlined: by default nothing is where it costs a copy, or nothing woul
     all_asked_for({slow}, 64'000);
     all_asked_for({Network{.by_processors = true}}, 64'000);
     all_asked_for({Network{}}, 2'000'000);
+}
+
+TEST_CASE("inlined: who sets eager.max has larger messages asked for", "[engine]") {
+    for (const char* inlined : {"auto", "always"}) {
+        World world(inlined, {Network{}}, "auto", {}, 1, "vft", "4K");
+        CHECK(world.lone(20'000).moved == 20'000 - 4096);
+        CHECK(world.lone(64'000).moved == 64'000 - 4096);
+    }
+}
+
+TEST_CASE("inlined: a smaller message just before makes no difference", "[engine]") {
+    World world("auto", {Network{}});
+    static_cast<void>(world.lone(20'000));
+    const auto rest = world.hosts.fabric.now() + 10 * base::millisecond;
+    world.until([&] { return world.hosts.fabric.now() > rest; });
+    const auto header = test::pattern(2000);
+    const auto data = test::pattern(20'000);
+    const auto before = world.moved();
+    auto first = world.send(1, header);
+    CHECK_FALSE(world.a->explain(world.to_b, data.size()).rendezvous);
+    CHECK(world.a->explain(world.to_b, 2'000'000).rendezvous);
+    auto second = world.send(1, data);
+    std::vector<std::byte> got(data.size());
+    for (auto* send : {&first, &second}) {
+        auto receive = world.receive(1, got, world.to_a);
+        CHECK(world.finish(*world.b, receive).ok());
+        CHECK(world.finish(*world.a, *send).ok());
+    }
+    CHECK(test::same(got, data));
+    CHECK(world.moved() == before);
 }
 
 TEST_CASE("inlined: of a stream of messages only the first goes ahead", "[engine]") {
