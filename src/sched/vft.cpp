@@ -12,6 +12,9 @@ constexpr Ticks same_latency = to_ticks(base::microsecond);
 // Acknowledgements are kept back for up to 100 us, and looked for between other things.
 constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 
+// A small message between ends of which one does not keep up goes where so many bytes would.
+constexpr std::uint64_t behind_bytes = 16 * 1024;
+
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
 // A put, that frame and its answer take the two processors about so long above any transport. Probes that met traffic have
@@ -28,19 +31,6 @@ constexpr std::uint64_t mix_bytes = 64 * 1024;
     };
     const auto place = place_of(&Candidate::favoured_heavy);
     return place == candidates.size() && bytes <= light_bytes ? place_of(&Candidate::favoured_light) : place;
-}
-
-/// Whether another link over the same rail would bring `bytes` sooner; the first of equals. The rail is one, however many lead
-/// over it.
-bool is_outdone(std::span<const Candidate> candidates, std::size_t place, std::uint64_t bytes) noexcept {
-    const auto& mine = candidates[place];
-    const auto time = [&](const Candidate& c) { return c.cost.latency + times(bytes, c.cost.per_byte); };
-    for (std::size_t i = 0; i < candidates.size(); ++i) {
-        const auto& other = candidates[i];
-        if (i == place || other.rail != mine.rail || (other.spare && !mine.spare)) continue;
-        if (time(other) < time(mine) || (time(other) == time(mine) && i < place)) return true;
-    }
-    return false;
 }
 }  // namespace
 
@@ -137,7 +127,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     // have enough to do a wide margin costs nothing.
     const auto gain = fastest_delivery - first_delivery;
     const bool joins = candidates[fastest].stream && bytes <= light_bytes;
-    if (gain <= (joins ? fastest_delivery / joined_part : margin(fastest_delivery))) return fastest;
+    if (gain <= (joins ? fastest_delivery / 3 : margin(fastest_delivery))) return fastest;
     return gain > post_of_its_own(candidates[first], candidates[fastest].cost, bytes) ? first : fastest;
 }
 
@@ -212,7 +202,7 @@ void Vft::split(std::span<const Candidate> candidates, std::uint64_t bytes, base
     const bool all_spare = std::ranges::all_of(candidates, &Candidate::spare);
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& c = candidates[i];
-        if ((c.spare && !all_spare) || is_outdone(candidates, i, bytes)) continue;
+        if (c.spare && !all_spare) continue;
         const auto before = wait(c, to_ticks(now)) + times(c.claimed, c.cost.per_byte);
         water_.add(i, before + c.cost.latency, c.cost.per_byte, smallest_share(c.cost));
     }

@@ -113,17 +113,6 @@ TEST_CASE("small messages leave a stream that they can join for a clear gain onl
     CHECK(vft.choose(rails, 64, 0) == 1);
 }
 
-TEST_CASE("two links over one rail are one rail to a split", "[sched][vft]") {
-    Vft vft(2);
-    std::array<Candidate, 3> links{rail(0, 8, 12'000), rail(0), rail(1)};
-    CHECK(split(vft, links, mib) == std::vector<std::uint64_t>{0, mib / 2, mib / 2});
-    CHECK(split(vft, std::span(links).first(2), mib) == std::vector<std::uint64_t>{0, mib});
-    links[1] = rail(0, 8, 12'000);  // equal ones: the first
-    CHECK(split(vft, std::span(links).first(2), mib) == std::vector<std::uint64_t>{mib, 0});
-    links[0].spare = true;
-    CHECK(split(vft, std::span(links).first(2), mib) == std::vector<std::uint64_t>{0, mib});
-}
-
 TEST_CASE("a post of its own is to pay off", "[sched][vft]") {
     // A call takes 4 us there, 64 bytes 0.5 us here: eleven times the difference, as a byte takes ten times as long there.
     Vft vft(2);
