@@ -185,7 +185,6 @@ void Sender::send_parts(Operation& operation, Parts& parts, base::Nanoseconds no
         offset += frame->payload;
         rails_.send(operation.peer, frame, now);
         if (frame->link != rails::no_link) operation.status.rails |= std::uint64_t{1} << frame->rail;
-        if (auto* const talk = rails_.sendable(operation.peer); talk != nullptr) talk->unasked = frame->seq + 1;
         if (parts.left() == 1) rails_.post_lined_up(now);
     }
 }

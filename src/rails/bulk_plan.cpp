@@ -79,7 +79,7 @@ std::uint64_t BulkPlan::piece_for(Link& link, std::uint64_t largest, base::Nanos
         allowance < carried ? link.fill.nothing() : link.fill.enough(on_the_way);
         return 0;
     }
-    return std::min(claim, piece);
+    return std::min({claim, piece, std::max(allowance, smallest_share)});
 }
 
 /// Splits what is left for the peer over its links as they are now. Returns how much that is.

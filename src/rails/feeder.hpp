@@ -23,14 +23,14 @@
 
 namespace railmux::rails {
 
-/// What the feeder asks of the rail manager.
-/// Where pieces that are put have so many bytes at most. Nothing plans which rail gets how much: whoever is done takes the next
-/// one. And what both processors copy (docs/shm.md) is to be in their caches: 2 and 4 MiB in pieces of 1 MiB took longer in
-/// four of seven rounds.
+/// Of pieces that are got, where those that are put have so many bytes at most. Nothing plans which rail gets how much: whoever
+/// is done takes the next one. And what both processors copy (docs/shm.md) is to be in their caches: 2 and 4 MiB in pieces of
+/// 1 MiB took longer in four of seven rounds.
 [[nodiscard]] constexpr std::uint64_t largest_get(std::uint64_t largest_put) noexcept {
     return std::min<std::uint64_t>(largest_put, 256 * 1024);
 }
 
+/// What the feeder asks of the rail manager.
 class FeederHost {
 public:
     /// The frame is the next of that conversation.

@@ -151,9 +151,9 @@ public:
         owe_ack(peer, *talk, now);
     }
 
-    /// What would be done with `bytes` to the peer, which is connected: a frame of that length, or a payload to be divided.
     /// Whether what is kept of rails, links and large messages agrees: for assertions and tests.
     [[nodiscard]] bool balanced() const { return ledger_.balanced() && plan_.balanced(); }
+    /// What would be done with `bytes` to the peer, which is connected: a frame of that length, or a payload to be divided.
     [[nodiscard]] Explanation explain(std::uint32_t peer, std::uint64_t bytes, bool divisible, base::Nanoseconds now);
 
     // --- Models ------------------------------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now
     talk.session.enter(frame, stamp_of(talk, now));
     if (frame.token == 0 && frame.wire_bytes() <= sched::light_bytes) return;
     talk.heavy = frame.seq + 1;
+    if (frame.type == FrameType::inlined) talk.unasked = talk.heavy;
     if (frame.wire_bytes() > sched::heavy_bytes) talk.large = talk.heavy;
     talk.acks_wanted = true;
 }

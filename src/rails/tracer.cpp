@@ -91,9 +91,8 @@ void Tracer::record(const Link& link, const Frame& frame, const Conversation& ta
 void Tracer::tell_unrecorded(std::uint32_t rail) {
     if (std::exchange(told_unrecorded_, true)) return;
     log_.warning(
-        "rail {} came after the trace began, which has no place for it: decisions about peers that it leads to are not "
-        "recorded "
-        "any more; start the process anew to trace them",
+        "rail {} came after the trace began, which has no place for it: decisions about peers that it leads to are no "
+        "longer recorded; start the process anew to trace them",
         rails_[rail].traits().name);
 }
 

@@ -51,8 +51,14 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
     if (sustained > 0 && rail_.per_byte / 5 > sustained / 4) relearn(sustained);
     add_fed(others, now);
     busy_bytes_ += pending_;
-    // A trial of a guess lasts until it has shown something; one is not due where little by little goes there anyway.
-    if (pending_ >= (shown_ ? trial_bytes / 2 : timed_bytes) && !hoped_) used_ = busy;
+    // A trial of a guess lasts until it has shown something, or should have, if others did not use the rail or the peer kept
+    // up; one is not due where little by little goes there anyway.
+    if (hoped_) {
+        hoped_bytes_ += pending_;
+        if (hoped_bytes_ >= most_hoped_bytes) end_hope(busy);
+    } else if (pending_ >= (shown_ ? trial_bytes / 2 : timed_bytes)) {
+        used_ = busy;
+    }
     pending_ = 0;
     last_ = now;
     remember(now);
@@ -85,13 +91,14 @@ void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, b
     if (tried(busy)) {  // this was the trial; that a rail is as slow as ever needs no more than one
         const auto known = rail_.per_byte;
         const auto hoped = per_byte(busy, 1);
-        rail_.windows.fill(std::max(hoped, took));
+        // Of a guess nothing is known that a moment of absence could be told by.
+        const auto absent = hoped_ ? to_ticks(look_time) / count : 0;
+        rail_.windows.fill(std::max({hoped, took - absent, Ticks{1}}));
         rail_.per_byte = rail_.windows.front();
         before_trial_ = known;
         lateness_.forget();
-        used_ = busy;
         shown_ = true;
-        hoped_ = false;
+        end_hope(busy);
         return;
     }
     if (took >= thought / 2) shown_ = true;
@@ -125,6 +132,7 @@ void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes, std::uint64_t
     ++window_count_;
     shown_ = true;
     hoped_ = false;
+    hoped_bytes_ = 0;
     own_.add(window_count_, time, bytes);
     rail_.add(window_count_, time, bytes + others);
     fed_.forget();
@@ -146,9 +154,8 @@ void Pace::Rate::add(std::uint32_t count, base::Nanoseconds time, std::uint64_t 
 
 void Pace::measured(Ticks per_byte, base::Nanoseconds busy) noexcept {
     relearn(per_byte);
-    used_ = busy;
     shown_ = true;
-    hoped_ = false;
+    end_hope(busy);
 }
 
 void Pace::restored(base::Nanoseconds now, base::Nanoseconds busy) noexcept {
@@ -192,12 +199,18 @@ void Pace::correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) co
 }
 
 void Pace::hope(Cost& cost, Ticks best, base::Nanoseconds busy) noexcept {
-    hoped_ = !shown_ && cost.per_byte > best && busy - used_ >= 2 * half_life;
-    if (!hoped_) return;
+    if (shown_ || cost.per_byte <= best || busy - used_ < 2 * half_life) return;
+    hoped_ = true;  // for all who use the rail, whoever asks next
     const auto halvings = std::min<base::Nanoseconds>((busy - used_) / half_life - 1, 62);
     const auto hoped = std::max({cost.per_byte >> halvings, best, Ticks{1}});
-    cost.slope -= cost.per_byte - hoped;
+    cost.slope = std::max(cost.slope - (cost.per_byte - hoped), hoped);
     cost.per_byte = hoped;
+}
+
+void Pace::end_hope(base::Nanoseconds busy) noexcept {
+    used_ = busy;
+    hoped_ = false;
+    hoped_bytes_ = 0;
 }
 
 }  // namespace railmux::sched

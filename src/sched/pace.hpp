@@ -138,12 +138,15 @@ public:
     }
 
 private:
+    void end_hope(base::Nanoseconds busy) noexcept;
     static constexpr std::uint64_t first_allowance = 256 * 1024;
     // A rail ten times as slow as others is tried about twice a second, which costs the time of a small piece each.
     static constexpr base::Nanoseconds half_life = 100 * base::millisecond;
     static constexpr std::uint64_t trial_bytes = 16 * 1024;
     // So much shows the rate, where it is timed.
     static constexpr std::uint64_t timed_bytes = 1024;
+    // What has shown nothing by then does not soon: it is tried again as one from long ago would be.
+    static constexpr std::uint64_t most_hoped_bytes = 4 * trial_bytes;
     // Idle for longer than acknowledgements and moments of absence take: the network may have changed.
     static constexpr base::Nanoseconds idle_time = 10 * base::millisecond;
     // A backlog is what keeps a rail busy until long after the next acknowledgement, which may be kept back for 100 us.
@@ -200,12 +203,13 @@ private:
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     Stretch stretch_;
     Train train_;
-    Ticks before_trial_ = 0;       // what was known until a trial, while only that speaks against it
-    bool shown_ = false;           // the rate, by traffic
-    bool hoped_ = false;           // it was taken for faster than anything says, when last looked at
-    base::Nanoseconds used_ = 0;   // when something large last came through, of the busy clock
-    std::array<Ticks, 2> past_{};  // rates some time ago: the earlier one, and the later one
-    base::Nanoseconds noted_ = 0;  // when the later one was
+    Ticks before_trial_ = 0;         // what was known until a trial, while only that speaks against it
+    bool shown_ = false;             // the rate, by traffic
+    bool hoped_ = false;             // it is taken for faster than anything says,
+    std::uint64_t hoped_bytes_ = 0;  // ... and so much came through meanwhile
+    base::Nanoseconds used_ = 0;     // when something large last came through, of the busy clock
+    std::array<Ticks, 2> past_{};    // rates some time ago: the earlier one, and the later one
+    base::Nanoseconds noted_ = 0;    // when the later one was
     base::Nanoseconds forgiven_until_ = 0;
     base::Nanoseconds time_ = 0;  // of the window under way
     std::uint64_t bytes_ = 0;

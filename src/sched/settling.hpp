@@ -68,7 +68,9 @@ inline void look_at(Candidate& candidate, const Cost& cost, const Pace& pace, co
 inline void hope(std::span<Candidate> candidates, std::span<Pace> paces, base::Nanoseconds busy) noexcept {
     if (candidates.size() < 2) return;
     auto best = std::numeric_limits<Ticks>::max();
-    for (const auto& candidate : candidates) best = std::min(best, candidate.cost.per_byte);
+    for (const auto& candidate : candidates) {
+        if (!candidate.spare) best = std::min(best, candidate.cost.per_byte);
+    }
     for (auto& candidate : candidates) paces[candidate.rail].hope(candidate.cost, best, busy);
 }
 

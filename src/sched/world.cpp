@@ -216,7 +216,8 @@ std::uint64_t World::piece_for(const Peer& peer, std::size_t place) const {
         std::min<std::uint64_t>(static_cast<std::uint64_t>(span / per_byte), pace.allowance(busy_.time()));
     if (claim == 0 || peer.unacked[place] >= std::max(enough, 2 * smallest_share)) return 0;
     const auto piece = static_cast<std::uint64_t>(to_ticks(piece_time) / candidate.cost.per_byte);
-    return std::min({claim, std::clamp(piece, smallest_share, fragment), peer.bulk.front().bytes});
+    const auto allowed = std::max(pace.allowance(busy_.time()), smallest_share);
+    return std::min({claim, std::clamp(piece, smallest_share, fragment), allowed, peer.bulk.front().bytes});
 }
 
 void World::feed_all() {

@@ -37,9 +37,9 @@ std::string shown(Nanos time) { return fmt::format("{:.2f}", time.count() / 1000
 
 void print_table(const Explanation& told) {
     fmt::print("\n# {} bytes: {}\n", told.bytes,
-               told.rendezvous
-                   ? std::string("rendezvous, may be split")
-                   : fmt::format("{} of {} bytes", told.bytes > frame_holds ? "frames" : "one frame", told.wire_bytes));
+               told.rendezvous ? std::string("rendezvous, may be split")
+                               : fmt::format("{} of {} bytes{}", told.bytes > frame_holds ? "frames" : "one frame",
+                                             told.wire_bytes, told.bytes > frame_holds ? " together" : ""));
     std::vector<std::vector<std::string>> rows{{"  rail", "link", "latency us", "ns/byte", "gap us", "backlog B",
                                                 "wait us", "delivery us", "share B", "share us"}};
     for (std::size_t i = 0; i < told.links.size(); ++i) {

@@ -161,12 +161,12 @@ namespace {
 
 /// Whether it becomes true in time though `rail`, which sleeps on `descriptor`, is polled only when that says so.
 bool comes_in_sleep(World& world, Rail& rail, int descriptor, const std::function<bool()>& came) {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     auto& other = &rail == &world.a() ? world.b() : world.a();
     while (!came() && std::chrono::steady_clock::now() < limit) {
         const bool busy = world.poll(other) > 0;
         if (!readable(descriptor, busy ? 0 : 1)) continue;
-        while (world.poll(rail) > 0 || rail.arm() < 0) continue;
+        while ((world.poll(rail) > 0 || rail.arm() < 0) && std::chrono::steady_clock::now() < limit) world.poll(other);
     }
     return came();
 }

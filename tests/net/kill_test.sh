@@ -77,5 +77,7 @@ own_shm=(unshare --user --map-root-user --mount sh -c 'mount -t tmpfs -o mode=17
 if "${own_shm[@]}" true 2>/dev/null; then
     echo "with all rails, in a /dev/shm of their own"
     in_own_shm=yes KILL_RUNS=4 "${own_shm[@]}" "$0" "$build"
+else
+    echo "SKIPPED (what is left in /dev/shm): no mount namespace can be made here"
 fi
 echo "all good"

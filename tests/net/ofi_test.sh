@@ -146,6 +146,7 @@ for provider in shm "udp;ofi_rxd:lo"; do
     until_true "both know each other again" all_know 0 1
     touch "$folder/leave"
     wait $job || fail "the job ended with $?: $(cat "$work/job")"
+    rm -f "/dev/shm/$victim:"*  # libfabric's shm leaves the memory of who was killed
 done
 
 echo "a rail of libfabric beside one of tcp: both carry"

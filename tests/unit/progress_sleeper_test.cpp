@@ -141,8 +141,11 @@ bool refuse_epoll_pwait2(int error) {
 enum Found : int { as_ever, no_filter, too_short, too_long, not_woken };
 
 /// What sleeps are like in a process that has no epoll_pwait2.
-Found sleeps_without(int error) {
+Found sleeps_without(int error) noexcept {
+    ::alarm(60);  // what sleeps for good ends so
     if (!refuse_epoll_pwait2(error)) return no_filter;
+    epoll_event event{};
+    if (::epoll_pwait2(-1, &event, 1, nullptr, nullptr) == 0 || errno != error) return no_filter;
     Sleeper sleeper;
     constexpr auto limit = 50 * millisecond;
     for (int i = 0; i < 3; ++i) {

@@ -174,7 +174,8 @@ void Rail::come_back() noexcept {
     if (endpoint_ != nullptr) return let_go();
     if (const auto trouble = reopening_.take_trouble(); !trouble.empty()) {
         if (reopening_.given_up()) {
-            log_.warning("rail {}: it stays down: {}", traits_.name, trouble);
+            log_.warning("rail {}: it stays down: {}; raise the limit of threads (ulimit -u) and start anew",
+                         traits_.name, trouble);
         } else {
             log_.info("rail {}: it cannot be opened anew: {}; tried again every {} s", traits_.name, trouble,
                       Reopening::period / base::second);
@@ -186,9 +187,8 @@ void Rail::come_back() noexcept {
     if (const bool wakes = endpoint_->port.descriptor >= 0; wakes != traits_.events) {
         if (!std::exchange(unlike_before_, true)) {
             log_.warning(
-                "rail {}: opened anew, it {} a descriptor to sleep on, unlike before; it stays down for as long as "
-                "that "
-                "is so (tried again every {} s)",
+                "rail {}: opened anew, it {} a descriptor to sleep on, unlike before; it stays down while that is so "
+                "(tried again every {} s); a process that is started anew can use it",
                 traits_.name, wakes ? "has" : "does not have", Reopening::period / base::second);
         }
         return let_go();
@@ -202,7 +202,7 @@ void Rail::come_back() noexcept {
 /// Of an endpoint that has no links any more.
 void Rail::let_go() noexcept {
     found_at_ = found_end_ = 0;
-    untold_errors_ = 0;
+    untold_since_ = 0;
     starved_bytes_ = 0;
     stranded_since_ = 0;
     greetings_.clear();

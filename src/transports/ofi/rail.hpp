@@ -66,8 +66,8 @@ private:
     static constexpr std::size_t inject_most = 256;  // larger frames are not faster without a buffer
     static constexpr std::size_t quiet_most = inject_most - Header::size;
     static constexpr std::uint32_t most_requests = 256;  // links that wait for accept or refuse
-    // Looks in a row: another thread of the provider may be about to tell it, but not for so long.
-    static constexpr std::uint32_t most_untold_errors = 1000;
+    // Another thread of the provider may be about to tell it, but not for so long.
+    static constexpr base::Nanoseconds untold_limit = base::second;
     // Without a buffer, while none comes back from those that are no more: by then it would have from any other provider.
     static constexpr base::Nanoseconds stranded_limit = 10 * base::second;
 
@@ -156,10 +156,9 @@ private:
     std::array<fi_cq_data_entry, 32> found_;  // completions, from found_at_ to found_end_ not looked at
     std::size_t found_at_ = 0;
     std::size_t found_end_ = 0;
-    std::uint32_t untold_errors_ = 0;
-    std::vector<LinkId> refused_;  // links whose last work was refused, at least
-    std::size_t starved_bytes_ =
-        0;  // of a message for which there was no buffer since the last look; 0: there was none
+    base::Nanoseconds untold_since_ = 0;  // an error that the provider has not told; 0: there is none
+    std::vector<LinkId> refused_;         // links whose last work was refused, at least
+    std::size_t starved_bytes_ = 0;       // of a message for which there was no buffer since the last look
     base::Nanoseconds next_look_for_stranded_ = 0;
     base::Nanoseconds stranded_since_ = 0;
     bool moved_ = false;  // pieces of puts, in this poll

@@ -30,7 +30,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
         give_up_earliest();
     }
     if (!greetings_.empty() || !impatient_.empty()) lose_patience();
-    if (starved_bytes_ > 0) look_for_stranded();
+    if (starved_bytes_ > 0 || stranded_since_ > 0) look_for_stranded();
     if (!events_.empty()) hand_out(batch);
     if (std::exchange(moved_, false) && batch.count == 0 && !batch.full()) batch.next(EventKind::moved, LinkId{});
     return batch.count;
@@ -47,7 +47,7 @@ int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     if (!traits_.events || !events_.empty()) return -1;
     if (down_) return endpoint_ == nullptr ? awake_.get() : -1;
-    if (found_at_ < found_end_ || !ready_.empty() || !greetings_.empty()) return -1;
+    if (found_at_ < found_end_ || !ready_.empty() || !greetings_.empty() || untold_since_ > 0) return -1;
     if (std::exchange(room_, false)) return -1;
     // Where nothing is on its way, nothing tells when there is room: it is told once, at once.
     bool silent_refusal = false;
@@ -99,11 +99,13 @@ bool Rail::more_completions() noexcept {
         const auto count = fi_cq_read(endpoint_->port.completions.get(), found_.data(), found_.size());
         if (count == -FI_EAVAIL) {
             if (take_error()) continue;
-            if (++untold_errors_ == most_untold_errors)
+            const auto now = base::now_ns();
+            if (untold_since_ == 0) untold_since_ = now;
+            if (now - untold_since_ > untold_limit)
                 rail_down("its completion queue has an error that the provider does not tell");
             return false;
         }
-        untold_errors_ = 0;
+        untold_since_ = 0;
         if (count > 0) {
             found_end_ = static_cast<std::size_t>(count);
             break;
@@ -149,7 +151,7 @@ void Rail::sent(SendBuffer& buffer) noexcept {
 bool Rail::take_error() noexcept {
     fi_cq_err_entry entry{};
     if (fi_cq_readerr(endpoint_->port.completions.get(), &entry, 0) != 1) return false;
-    untold_errors_ = 0;
+    untold_since_ = 0;
     const auto words = in_words(endpoint_->port.completions.get(), entry);
     auto* operation = static_cast<Operation*>(entry.op_context);
     if (operation == nullptr) {

@@ -174,7 +174,8 @@ void Rail::look_for_stranded() noexcept {
     const auto now = base::now_ns();
     if (now < next_look_for_stranded_) return;
     next_look_for_stranded_ = now + 100 * base::millisecond;
-    if (!endpoint_->send_buffers.mostly_stranded(std::exchange(starved_bytes_, 0))) {
+    const auto starved = std::exchange(starved_bytes_, 0);
+    if (starved == 0 || !endpoint_->send_buffers.mostly_stranded(starved)) {
         stranded_since_ = 0;
     } else if (stranded_since_ == 0) {
         stranded_since_ = now;

@@ -46,7 +46,7 @@ struct Message {
 [[nodiscard]] Message receive_message(const base::FileDescriptor& socket, std::span<std::byte> room) noexcept;
 
 /// Whether the descriptor is an eventfd, to which a byte written by mistake can do nothing else than wake, and which, full, has
-/// nobody wait who writes to it.
+/// nobody wait who writes to it: as it is now. The other side, a process of the same user, can change that any time.
 [[nodiscard]] bool is_bell(const base::FileDescriptor& descriptor) noexcept;
 
 }  // namespace railmux::transports::shm
