@@ -146,7 +146,7 @@ private:
     // So much shows the rate, where it is timed.
     static constexpr std::uint64_t timed_bytes = 1024;
     // What has shown nothing by then does not soon: it is tried again as one from long ago would be.
-    static constexpr std::uint64_t most_hoped_bytes = 4 * trial_bytes;
+    static constexpr std::uint64_t most_hoped_bytes = 16 * trial_bytes;
     // Idle for longer than acknowledgements and moments of absence take: the network may have changed.
     static constexpr base::Nanoseconds idle_time = 10 * base::millisecond;
     // A backlog is what keeps a rail busy until long after the next acknowledgement, which may be kept back for 100 us.

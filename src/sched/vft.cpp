@@ -12,9 +12,6 @@ constexpr Ticks same_latency = to_ticks(base::microsecond);
 // Acknowledgements are kept back for up to 100 us, and looked for between other things.
 constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 
-// A small message between ends of which one does not keep up goes where so many bytes would.
-constexpr std::uint64_t behind_bytes = 16 * 1024;
-
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
 // A put, that frame and its answer take the two processors about so long above any transport. Probes that met traffic have
@@ -127,7 +124,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     // have enough to do a wide margin costs nothing.
     const auto gain = fastest_delivery - first_delivery;
     const bool joins = candidates[fastest].stream && bytes <= light_bytes;
-    if (gain <= (joins ? fastest_delivery / 3 : margin(fastest_delivery))) return fastest;
+    if (gain <= (joins ? fastest_delivery / joined_part : margin(fastest_delivery))) return fastest;
     return gain > post_of_its_own(candidates[first], candidates[fastest].cost, bytes) ? first : fastest;
 }
 

@@ -32,6 +32,11 @@ struct VftOptions {
 
 class Vft final : public Policy {
 public:
+    // A small message between ends of which one does not keep up goes where so many bytes would.
+    static constexpr std::uint64_t behind_bytes = 16 * 1024;
+    // A light frame leaves a stream that it can join for a gain of this part of its delivery, where others do for the margin.
+    static constexpr Ticks joined_part = 3;
+
     explicit Vft(std::size_t rails, const VftOptions& options = {})
         : options_(options), clocks_(rails), water_(rails) {}
 
