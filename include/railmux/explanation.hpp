@@ -35,11 +35,12 @@ struct Explanation {
     Peer peer;
     std::string policy;
     std::uint64_t bytes = 0;  ///< of the message
-    /// Its payload follows when the receiver is ready, and may be split; else it is one frame. Of memory that the application
+    /// Its payload follows when the receiver is ready, and may be split; else it goes at once, in so many frames. Of memory that the application
     /// has not registered: from registered memory it may be asked for sooner (LinkModel::eager_max).
     bool rendezvous = false;
+    std::uint32_t frames = 0;  ///< 0: rendezvous
     std::uint64_t wire_bytes =
-        0;  ///< what is decided about: the payload of a rendezvous, or the frame with its headers
+        0;  ///< what is decided about: the payload of a rendezvous, or the message with its header
     std::vector<ExplainedLink> links;
     std::size_t choice = 0;  ///< the place in `links` of the one that takes it, or most of it
     std::string reason;      ///< one sentence, for people

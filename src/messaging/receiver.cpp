@@ -188,7 +188,9 @@ void Receiver::pass_inlined(Arrived& message, std::optional<Handle> transfer) {
         place->message = nullptr;
         place->transfer = transfer;
     }
-    if (transfer && here > 0) bulk_.add_inlined(*transfer, 0, {message.payload->data(), here});
+    // Without a frame there is nothing: the peer went while it was answered.
+    if (transfer && here > 0 && message.payload != nullptr)
+        bulk_.add_inlined(*transfer, 0, {message.payload->data(), here});
 }
 
 /// The transfer that brings it, if there is one.

@@ -122,7 +122,7 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
     const auto rests = [&](const Link::Timed& timed, base::Nanoseconds spacing) {
         return now - timed.sent < (timed.awaited ? time_out : spacing);
     };
-    const bool grown = ahead >= large_bytes && ahead > 2 * link.timed.ahead;
+    const bool grown = ahead >= sched::Pace::timed_bytes && ahead > 2 * link.timed.ahead;
     const bool due = grown || !rests(link.timed, link.late ? late_time_spacing : time_spacing);
     if (!due && (!last || rests(link.timed_end, 0))) return;
     auto& timed = due ? link.timed : link.timed_end;
@@ -162,7 +162,7 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
     const auto predicted = way * sched::ticks_per_ns + sched::times(timed.ahead, cost.slope);
     link.late = took > predicted + predicted / 2;
     if (timed.alone) link.lag.arrived(took, predicted, busy_.time());
-    if (timed.ahead < large_bytes) return;
+    if (timed.ahead < sched::Pace::timed_bytes) return;
     paces_[link.rail].lone(timed.ahead, service, cost.per_byte, now, busy_.time());
 }
 
@@ -257,7 +257,7 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
         talk.links.size() > 1 && (talk.only != link.place || by.slot != link.slot))
         return;
     const auto& train = pace.train();
-    if (pace.backlog() > 0 || train.bytes < large_bytes) return;
+    if (pace.backlog() > 0 || train.bytes < sched::Pace::timed_bytes) return;
     if ((header.flags & frame_flag::behind) != 0) return;                       // it is the peer that is late
     const std::uint32_t with = header.type == FrameType::ack ? 0 : header.aux;  // bytes that came back together with it
     learn_from_train(link, train, with > small_bytes ? with : 0, now,

@@ -153,8 +153,6 @@ private:
     static constexpr std::size_t most_late = 16;
     // What frames that were no choice cost is reckoned by what was known so long ago: rates change more slowly.
     static constexpr base::Nanoseconds fresh = 50 * base::microsecond;
-    // So much shows the rate of a rail that is slower than thought.
-    static constexpr std::uint64_t large_bytes = 1024;
     // A link is timed as often as that: an answer costs both sides some microseconds.
     static constexpr base::Nanoseconds time_spacing = base::millisecond;
     static constexpr base::Nanoseconds late_time_spacing = 250 * base::microsecond;

@@ -84,13 +84,13 @@ struct Conversation {
     }
 
     /// Whether the frame `heavy` tells of is not acknowledged yet.
-    [[nodiscard]] bool heavy_outstanding() const noexcept {
-        return heavy - session.acknowledged() - 1 < Session::window;
-    }
+    [[nodiscard]] bool heavy_outstanding() const noexcept { return outstanding(heavy); }
 
     /// Whether what went last without being asked for is not acknowledged yet.
-    [[nodiscard]] bool unasked_outstanding() const noexcept {
-        return unasked - session.acknowledged() - 1 < Session::window;
+    [[nodiscard]] bool unasked_outstanding() const noexcept { return outstanding(unasked); }
+    /// ... the frame before that number.
+    [[nodiscard]] bool outstanding(std::uint32_t beyond) const noexcept {
+        return beyond - session.acknowledged() - 1 < Session::window;
     }
 
     Session session;

@@ -59,6 +59,9 @@ struct Seen {
 
 class Pace {
 public:
+    /// So much shows the rate, where it is timed.
+    static constexpr std::uint64_t timed_bytes = 1024;
+
     /// What is left on a rail, by what its host says, counts if it is more: transports add to what they are given.
     static constexpr std::uint64_t left_bytes = 2 * 1024;
 
@@ -143,8 +146,6 @@ private:
     // A rail ten times as slow as others is tried about twice a second, which costs the time of a small piece each.
     static constexpr base::Nanoseconds half_life = 100 * base::millisecond;
     static constexpr std::uint64_t trial_bytes = 16 * 1024;
-    // So much shows the rate, where it is timed.
-    static constexpr std::uint64_t timed_bytes = 1024;
     // What has shown nothing by then does not soon: it is tried again as one from long ago would be.
     static constexpr std::uint64_t most_hoped_bytes = 16 * trial_bytes;
     // Idle for longer than acknowledgements and moments of absence take: the network may have changed.

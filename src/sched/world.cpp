@@ -173,7 +173,7 @@ void World::learn_from_trial(const Ack& ack) {
     const auto& candidate = peers_[ack.peer].candidates[ack.place];
     auto& pace = paces_[candidate.rail];
     const auto& train = pace.train();
-    if (!learns_ || !pace.tried(busy_.time()) || pace.backlog() > 0 || train.bytes < timed_bytes) return;
+    if (!learns_ || !pace.tried(busy_.time()) || pace.backlog() > 0 || train.bytes < Pace::timed_bytes) return;
     if (node_.others(candidate.rail).backlog > 0) return;
     const auto service = ack.arrival - train.begin - candidate.cost.latency / ticks_per_ns;
     if (service > 0) pace.lone(train.bytes, service, candidate.cost.per_byte, now_, busy_.time());

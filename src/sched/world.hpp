@@ -77,7 +77,6 @@ private:
     // has landed.
     static constexpr std::uint64_t smallest_share = 16 * 1024;
     static constexpr std::uint64_t fragment = 1024 * 1024;
-    static constexpr std::uint64_t timed_bytes = 1024;  // Ledger::large_bytes
 
     struct Ack {
         base::Nanoseconds at;

@@ -25,8 +25,6 @@ It explains an idle connection. In a program that is at work, railmux::Context::
 RAILMUX_EXPLAIN=20 explains the first 20 decisions on standard error, and RAILMUX_TRACE=FILE records all of them for
 `railmux trace`.)";
 
-constexpr std::uint64_t frame_holds = 16 * 1024;  // what is sent along and longer goes in several
-
 struct ExplainCommand {
     SideOptions sides;
     std::string sizes = "8,64K,1M";
@@ -37,9 +35,9 @@ std::string shown(Nanos time) { return fmt::format("{:.2f}", time.count() / 1000
 
 void print_table(const Explanation& told) {
     fmt::print("\n# {} bytes: {}\n", told.bytes,
-               told.rendezvous ? std::string("rendezvous, may be split")
-                               : fmt::format("{} of {} bytes{}", told.bytes > frame_holds ? "frames" : "one frame",
-                                             told.wire_bytes, told.bytes > frame_holds ? " together" : ""));
+               told.rendezvous    ? std::string("rendezvous, may be split")
+               : told.frames == 1 ? fmt::format("one frame of {} bytes", told.wire_bytes)
+                                  : fmt::format("{} frames, not asked for first", told.frames));
     std::vector<std::vector<std::string>> rows{{"  rail", "link", "latency us", "ns/byte", "gap us", "backlog B",
                                                 "wait us", "delivery us", "share B", "share us"}};
     for (std::size_t i = 0; i < told.links.size(); ++i) {
@@ -72,9 +70,13 @@ nlohmann::ordered_json json_of(const Explanation& told) {
                          {"share_bytes", link.share_bytes},
                          {"share_delivery_ns", link.share_delivery.count()}});
     }
-    return {{"bytes", told.bytes},           {"rendezvous", told.rendezvous},
-            {"wire_bytes", told.wire_bytes}, {"choice", told.links[told.choice].rail},
-            {"reason", told.reason},         {"links", links}};
+    return {{"bytes", told.bytes},
+            {"rendezvous", told.rendezvous},
+            {"frames", told.frames},
+            {"wire_bytes", told.wire_bytes},
+            {"choice", told.links[told.choice].rail},
+            {"reason", told.reason},
+            {"links", links}};
 }
 
 void explain(const ExplainCommand& command, Context& context, Peer peer, Driver& driver, const Config& config) {

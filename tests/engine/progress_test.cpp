@@ -1,11 +1,14 @@
 // Progress: an application's own loop, the helper thread, switching between modes, and what sleeping costs.
 #include <poll.h>
 #include <sys/resource.h>
+#include <unistd.h>
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>
@@ -260,6 +263,19 @@ TEST_CASE("threads: modes change while messages flow", "[engine]") {
     other.join();
 }
 
+namespace {
+
+/// Whether the kernel has the thread asleep.
+bool asleep(pid_t thread) {
+    std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
+    std::string text;
+    std::getline(stat, text);
+    const auto name_end = text.rfind(')');
+    return name_end != std::string::npos && text.size() > name_end + 2 && text[name_end + 2] == 'S';
+}
+
+}  // namespace
+
 TEST_CASE("threads: a mode changes while others sleep in a wait", "[engine]") {
     Pair pair(with_mode("block", "multiple"));
     constexpr std::array modes{ProgressMode::thread, ProgressMode::block,  ProgressMode::thread,
@@ -271,14 +287,24 @@ TEST_CASE("threads: a mode changes while others sleep in a wait", "[engine]") {
         std::atomic<std::size_t> over = 0;
         std::vector<std::thread> all;
         std::array<std::vector<std::byte>, sleepers> got;
+        std::array<std::atomic<pid_t>, sleepers> ids{};
         for (std::size_t i = 0; i < sleepers; ++i) {
             all.emplace_back([&, i] {
                 got.at(i).resize(8);
+                ids.at(i) = ::gettid();
                 pair.a.recv(pair.to_b, i, got.at(i));
                 ++over;
             });
         }
-        std::this_thread::sleep_for(20ms);
+        // In mode poll who has the turn never sleeps.
+        const auto all_asleep = pair.a.progress_mode() == ProgressMode::poll ? sleepers - 1 : sleepers;
+        const auto begun = SteadyClock::now();
+        const auto sleeping = [&] {
+            return static_cast<std::size_t>(
+                std::ranges::count_if(ids, [](const auto& id) { return id != 0 && asleep(id); }));
+        };
+        while (sleeping() < all_asleep && SteadyClock::now() < begun + 10s) std::this_thread::yield();
+        CHECK(sleeping() >= all_asleep);
         pair.a.set_progress(mode);
         CHECK(over == 0);
         for (std::size_t i = 0; i < sleepers; ++i) pair.b.send(pair.to_a, i, pattern(8, static_cast<unsigned>(i)));
