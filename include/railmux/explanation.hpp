@@ -35,8 +35,8 @@ struct Explanation {
     Peer peer;
     std::string policy;
     std::uint64_t bytes = 0;  ///< of the message
-    /// Its payload follows when the receiver is ready, and may be split; else it goes at once, in so many frames. Of memory that the application
-    /// has not registered: from registered memory it may be asked for sooner (LinkModel::eager_max).
+    /// Its payload follows when the receiver is ready, and may be split; else it goes at once, in so many frames. Of memory
+    /// that the application has not registered: from registered memory it may be asked for sooner (LinkModel::eager_max).
     bool rendezvous = false;
     std::uint32_t frames = 0;  ///< 0: rendezvous
     std::uint64_t wire_bytes =
