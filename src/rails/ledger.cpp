@@ -42,7 +42,7 @@ void Ledger::charge_row(Link& link, const Row& row) {
     const auto first_bytes = row.first.wire_bytes();
     auto& pace = paces_[link.rail];
     pace.sent(first_bytes, row.begun, alone);
-    if (row.count > 1) pace.sent(row.bytes - first_bytes, row.ended, alone);
+    if (row.count > 1) pace.sent(row.bytes - first_bytes, row.ended, alone, row.count - 1);
     node_.sent(link.rail, row.bytes, row.ended);
     link.underway.handed(row.bytes);
     if (link.state != LinkState::live) return;  // it goes elsewhere soon
@@ -125,11 +125,13 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
     const bool grown = ahead >= sched::Pace::timed_bytes && ahead > 2 * link.timed.ahead;
     const bool due = grown || !rests(link.timed, link.late ? late_time_spacing : time_spacing);
     if (!due && (!last || rests(link.timed_end, 0))) return;
+    const auto& session = peers_[link.peer].talk->session;
     auto& timed = due ? link.timed : link.timed_end;
     timed = {.seq = frame.seq,
              .awaited = true,
              .ours = ours(link.rail),
              .alone = ahead == frame.bytes && frame.bytes > small_bytes,  // bulk shows rates
+             .messages = session.numbered() - session.heard(),
              .ahead = ahead,
              .end = link.underway.handed() + frame.wire_bytes(),
              .sent = now};
@@ -163,7 +165,7 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
     link.late = took > predicted + predicted / 2;
     if (timed.alone) link.lag.arrived(took, predicted, busy_.time());
     if (timed.ahead < sched::Pace::timed_bytes) return;
-    paces_[link.rail].lone(timed.ahead, service, cost.per_byte, now, busy_.time());
+    paces_[link.rail].lone(timed.ahead, timed.messages, service, cost.per_byte, now, busy_.time());
 }
 
 /// What the rail has not been given yet. One that is full has enough to do, whatever waits for it.
@@ -285,7 +287,7 @@ void Ledger::learn_from_train(const Link& link, const sched::Train& train, std::
     const bool in_time = (now - looks_.looked) * 8 <= service;  // we had just looked, and it was not there
     const bool known = held || acknowledged_within * 8 <= service || pace.tried(busy_.time());
     if (together && in_time && known)
-        pace.lone(train.bytes, service, talk.candidates[link.place].cost.per_byte, now, busy_.time());
+        pace.lone(train.bytes, train.messages, service, talk.candidates[link.place].cost.per_byte, now, busy_.time());
 }
 
 /// What was predicted of the frame, and what came of it. That is known of the newest one of an acknowledgement; the others may
@@ -343,6 +345,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         least = std::min(least, candidate.cost.latency);
     }
     sched::hope(talk.candidates, paces_, busy_.time());
+    sched::even_out(talk.candidates, paces_);
     // The peer chose this link, and knows what we do not: it is worth trying.
     if (trusted != nullptr) trusted->cost.latency = least;
     for (std::size_t i = 0; i < talk.links.size(); ++i) {

@@ -105,10 +105,11 @@ struct Link {
     struct Timed {
         std::uint32_t seq = 0;
         bool awaited = false;
-        bool ours = false;        // nobody else had anything on the rail,
-        bool alone = false;       // nor had we, and it is a message of more than a few bytes
-        std::uint64_t ahead = 0;  // what was on the rail then, the frame included
-        std::uint64_t end = 0;    // of the frame, of all that was handed to the link
+        bool ours = false;           // nobody else had anything on the rail,
+        bool alone = false;          // nor had we, and it is a message of more than a few bytes
+        std::uint32_t messages = 0;  // on the way to the peer then, over whatever rail, the frame included
+        std::uint64_t ahead = 0;     // what was on the rail then, the frame included
+        std::uint64_t end = 0;       // of the frame, of all that was handed to the link
         base::Nanoseconds sent = 0;
         base::Nanoseconds landed = 0;   // it was by then, as far as is known; 0: not known
         base::Nanoseconds arrived = 0;  // by our clock; 0: not known yet

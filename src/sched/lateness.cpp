@@ -25,15 +25,17 @@ Ticks Lateness::late(std::uint64_t bytes, base::Nanoseconds service, base::Nanos
     late_bytes_ += piece.bytes;
     if (piece.late > latest_.late) latest_ = piece;
     mark(now);
-    if (now - begin_ < window || bytes_ < window_bytes || late_count_ < enough) return 0;
     const auto time = now - begin_ - latest_.time;
     const auto sum = bytes_ - latest_.bytes;
+    if (time < window || sum < window_bytes || late_count_ < enough) return 0;
     const auto late_time = late_time_ - latest_.late;
     const auto late_sum = late_bytes_ - latest_.bytes;
     Ticks learnt = 0;
     // Of two processes that answer each other with all they have, each rail is late half of the time, or a little less.
     if (sum > 0 && late_time >= time / 4) {
         learnt = to_ticks(time) / static_cast<Ticks>(sum);
+        // Who is late with little, and idle for most of the time, is not as slow as that.
+        if (late_sum > 0) learnt = std::min(learnt, 3 * to_ticks(late_time) / static_cast<Ticks>(late_sum));
     } else if (late_sum > 0 && late_sum >= sum / 4 * 3) {  // it is hardly used, and slow whenever it is
         learnt = to_ticks(late_time) / static_cast<Ticks>(late_sum);
     }

@@ -15,22 +15,25 @@ std::uint64_t share_of(std::uint64_t bytes, std::uint64_t theirs, std::uint64_t 
 }
 }  // namespace
 
-void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours) noexcept {
+void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours, std::uint32_t messages) noexcept {
     if (backlog_ == 0) {
         // A backlog that was acknowledged at one stroke left the rail idle for a moment only: what it proved still holds.
         if (now - last_ > idle_time) busy_bytes_ = 0;
         last_ = now;
         stretch_ = {.begin = now};
+        saved_up_.idle();
         train_ = {.begin = now};
         fed_.forget();
     }
     train_.end = now;
     train_.bytes += bytes;
+    train_.messages += messages;
     if (!ours) disturbed();
     backlog_ += bytes;
 }
 
 void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& others, const Seen& seen) noexcept {
+    told_ = told_ || seen.exact;
     const bool backlogged = backlog_ >= backlog_bytes || lasts();
     const auto known_within = [&](base::Nanoseconds time) {
         return seen.unseen <= look_time || seen.unseen * 8 <= time;
@@ -71,9 +74,12 @@ void Pace::end_stretch(base::Nanoseconds now, const Others& others, const Seen& 
     if (time <= 0) return;
     const bool never_idle = stretch_.waiting >= bytes + (seen.exact ? left_bytes : 0);
     if (!never_idle && !(stretch_.exact && seen.exact && shows_more(time, bytes))) return;
+    // By acknowledgements alone it is not known: one may bring what came long before.
+    const auto shown = told_ ? saved_up_.came_through(bytes, time, rail_.per_byte) : SavedUp::Shown{time, bytes};
+    if (shown.bytes == 0) return;
     others_ += others.gone - others_gone_;
     in_front_ += stretch_.in_front;
-    add(time, bytes);
+    add(shown.time, shown.bytes);
 }
 
 /// Even if the rail was idle for a part of that time it has done more than what is thought of it. Hosts tell in lumps what they
@@ -83,17 +89,20 @@ bool Pace::shows_more(base::Nanoseconds time, std::uint64_t bytes) const noexcep
     return to_ticks(time) / static_cast<Ticks>(bytes) < thought;
 }
 
-void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds now,
-                base::Nanoseconds busy) noexcept {
+void Pace::lone(std::uint64_t bytes, std::uint32_t messages, base::Nanoseconds service, Ticks thought,
+                base::Nanoseconds now, base::Nanoseconds busy) noexcept {
     if (now < forgiven_until_) return;
     const auto count = static_cast<Ticks>(bytes);
     const auto took = std::min(to_ticks(service) / count, slowest);
     if (tried(busy)) {  // this was the trial; that a rail is as slow as ever needs no more than one
         const auto known = rail_.per_byte;
-        const auto hoped = per_byte(busy, 1);
+        const auto hoped = hoped_ ? thought : per_byte(busy, 1);
         // Of a guess nothing is known that a moment of absence could be told by.
         const auto absent = hoped_ ? to_ticks(look_time) / count : 0;
-        rail_.windows.fill(std::max({hoped, took - absent, Ticks{1}}));
+        // ... and one alone does not show that it has become slower still: somebody may have been busy elsewhere.
+        const auto shown = hoped_ ? took - absent : std::min(took, known);
+        rail_.windows.fill(std::max({hoped, shown, Ticks{1}}));
+        doubtful_ = true;
         rail_.per_byte = rail_.windows.front();
         before_trial_ = known;
         lateness_.forget();
@@ -102,12 +111,15 @@ void Pace::lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, b
         return;
     }
     if (took >= thought / 2) shown_ = true;
-    if (took <= thought + std::max(to_ticks(look_time) / count, thought / 4)) return lateness_.in_time(now);
-    const auto learnt = lateness_.late(bytes, service, now, rail_.per_byte == 0 ? first_window_time : window_time);
-    if (before_trial_ > rail_.per_byte) {  // the trial met no more than a burst
+    const auto chance = look_time + message_time * (std::max(messages, std::uint32_t{1}) - 1);
+    if (took <= thought + std::max(to_ticks(chance) / count, thought / 4)) return lateness_.in_time(now);
+    const auto learnt = lateness_.late(bytes, service, now, rail_.per_byte == 0 ? first_late_time : window_time);
+    if (before_trial_ > rail_.per_byte && took >= before_trial_ / 4 * 3) {  // the trial met no more than a burst
         relearn(before_trial_);
+        doubtful_ = true;
     } else if (learnt > 0) {
         relearn(learnt);
+        doubtful_ = true;
     }
 }
 
@@ -130,6 +142,7 @@ void Pace::add_fed(const Others& others, base::Nanoseconds now) noexcept {
 
 void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes, std::uint64_t others) noexcept {
     ++window_count_;
+    if (window_count_ >= rail_.windows.size()) doubtful_ = false;
     shown_ = true;
     hoped_ = false;
     hoped_bytes_ = 0;
@@ -181,6 +194,7 @@ void Pace::relearn(Ticks per_byte) noexcept {
         rate->windows.fill(per_byte);
     }
     window_count_ = static_cast<std::uint32_t>(rail_.windows.size());
+    doubtful_ = false;
     before_trial_ = 0;
     time_ = 0;
     bytes_ = others_ = in_front_ = 0;

@@ -30,6 +30,7 @@
 #include "sched/lateness.hpp"
 #include "sched/policy.hpp"
 #include "sched/proven.hpp"
+#include "sched/saved_up.hpp"
 #include "sched/ticks.hpp"
 
 namespace railmux::sched {
@@ -39,6 +40,7 @@ struct Train {
     base::Nanoseconds begin = 0;  // when it was handed over, the first of it
     base::Nanoseconds end = 0;    // ... and the last
     std::uint64_t bytes = 0;
+    std::uint32_t messages = 0;
     bool undisturbed = true;  // nobody else had anything on the rail
 };
 
@@ -65,8 +67,8 @@ public:
     /// What is left on a rail, by what its host says, counts if it is more: transports add to what they are given.
     static constexpr std::uint64_t left_bytes = 2 * 1024;
 
-    /// `bytes` are handed to the rail; `ours`: nobody else has anything on it.
-    void sent(std::uint64_t bytes, base::Nanoseconds now, bool ours = true) noexcept;
+    /// `bytes` in so many `messages` are handed to the rail; `ours`: nobody else has anything on it.
+    void sent(std::uint64_t bytes, base::Nanoseconds now, bool ours = true, std::uint32_t messages = 1) noexcept;
     /// To hand over what is large took the process so long.
     void handing(base::Nanoseconds time) noexcept { fed_.handing(time); }
     /// They arrived. Several may arrive at once; settle then says that these were all.
@@ -79,10 +81,11 @@ public:
     }
     [[nodiscard]] const Train& train() const noexcept { return train_; }
     /// `bytes` that were sent together over an idle rail, or what was on a rail when something was handed to it, and that, took
-    /// so long besides the latency; `thought` is the G that the policy went by. Both sides look now and then only: what differs
-    /// by less than that confirms what was thought.
-    void lone(std::uint64_t bytes, base::Nanoseconds service, Ticks thought, base::Nanoseconds now,
-              base::Nanoseconds busy) noexcept;
+    /// so long besides the latency; `thought` is the G that the policy went by. Both sides look now and then only, and the peer
+    /// takes its time over each of the `messages` that were on the way to it then: what differs by less than that confirms what
+    /// was thought.
+    void lone(std::uint64_t bytes, std::uint32_t messages, base::Nanoseconds service, Ticks thought,
+              base::Nanoseconds now, base::Nanoseconds busy) noexcept;
     void settle(base::Nanoseconds now, base::Nanoseconds busy, const Others& others = {},
                 const Seen& seen = {}) noexcept {
         if (pending_ > 0) account(now, busy, others, seen);
@@ -122,6 +125,8 @@ public:
     [[nodiscard]] bool aged(base::Nanoseconds busy) const noexcept {
         return rail_.per_byte > 0 && busy - used_ >= 2 * half_life;
     }
+    /// Whether the rate was told by trains, which anybody may have held up, and not by backlogs or a measurement.
+    [[nodiscard]] bool doubtful() const noexcept { return doubtful_; }
     /// Whether what it is used for now is a trial: of a rate from long ago, or of a guess.
     [[nodiscard]] bool tried(base::Nanoseconds busy) const noexcept { return hoped_ || aged(busy); }
     /// What a byte of ours takes while others use the rail as they do; 0 while unknown.
@@ -156,8 +161,12 @@ private:
     // A window; the first one is short, because what is known before it is a guess.
     static constexpr base::Nanoseconds window_time = 5 * base::millisecond;
     static constexpr base::Nanoseconds first_window_time = base::millisecond;
+    // The first of trains: of many small messages the peer's processors show more, for a moment, than the rail.
+    static constexpr base::Nanoseconds first_late_time = 3 * base::millisecond;
     static constexpr std::uint64_t window_bytes = 32 * 1024;
+    // Both ends look now and then, and take so long over a message.
     static constexpr base::Nanoseconds look_time = 20 * base::microsecond;
+    static constexpr base::Nanoseconds message_time = 5 * base::microsecond;
     // On a rail so fast that this passes sooner: twice the bursts that networks are known to pass.
     static constexpr std::uint64_t first_window_bytes = 512 * 1024;
     // From a restored link on: TCP makes up for losses at its beginning within a few of its least time-outs, 200 ms each.
@@ -203,9 +212,12 @@ private:
     std::uint64_t busy_bytes_ = 0;  // delivered since the rail was last idle
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     Stretch stretch_;
+    SavedUp saved_up_;
+    bool told_ = false;  // the host at the other end tells what has come
     Train train_;
     Ticks before_trial_ = 0;         // what was known until a trial, while only that speaks against it
     bool shown_ = false;             // the rate, by traffic
+    bool doubtful_ = false;          // ... by trains only
     bool hoped_ = false;             // it is taken for faster than anything says,
     std::uint64_t hoped_bytes_ = 0;  // ... and so much came through meanwhile
     base::Nanoseconds used_ = 0;     // when something large last came through, of the busy clock

@@ -64,13 +64,43 @@ inline void look_at(Candidate& candidate, const Cost& cost, const Pace& pace, co
     look_at_backlog(candidate, pace, node, looked);
 }
 
+/// The least G of those that are worth anything.
+[[nodiscard]] inline Ticks least_per_byte(std::span<const Candidate> candidates) noexcept {
+    auto least = std::numeric_limits<Ticks>::max();
+    for (const auto& candidate : candidates) {
+        if (!candidate.spare) least = std::min(least, candidate.cost.per_byte);
+    }
+    return least;
+}
+
+/// What is known of a rail by trains only may be wrong by half: it is taken for as fast as the best of those that are known
+/// better and have about half to twice its rate. Of several such rails nobody knows which is faster, so all are taken for as
+/// fast as the best.
+inline void even_out(std::span<Candidate> candidates, std::span<const Pace> paces) noexcept {
+    const auto doubtful = [&](const Candidate& candidate) { return paces[candidate.rail].doubtful(); };
+    if (candidates.size() < 2 || std::ranges::none_of(candidates, doubtful)) return;
+    const auto best = least_per_byte(candidates);
+    const auto alike = [&](const Candidate& candidate) {
+        return !candidate.spare && candidate.cost.per_byte <= 2 * best + best / 4;
+    };
+    constexpr auto none = std::numeric_limits<Ticks>::max();
+    auto known = none;
+    for (const auto& candidate : candidates) {
+        if (alike(candidate) && !doubtful(candidate)) known = std::min(known, candidate.cost.per_byte);
+    }
+    const auto common = known == none ? best : known;
+    for (auto& candidate : candidates) {
+        if (!alike(candidate) || !doubtful(candidate)) continue;
+        auto& cost = candidate.cost;
+        cost.slope = std::max(cost.slope + common - cost.per_byte, common);
+        cost.per_byte = common;
+    }
+}
+
 /// Of what nobody has tried (Pace::hope), when all candidates are known otherwise.
 inline void hope(std::span<Candidate> candidates, std::span<Pace> paces, base::Nanoseconds busy) noexcept {
     if (candidates.size() < 2) return;
-    auto best = std::numeric_limits<Ticks>::max();
-    for (const auto& candidate : candidates) {
-        if (!candidate.spare) best = std::min(best, candidate.cost.per_byte);
-    }
+    const auto best = least_per_byte(candidates);
     for (auto& candidate : candidates) paces[candidate.rail].hope(candidate.cost, best, busy);
 }
 

@@ -12,6 +12,11 @@ constexpr Ticks same_latency = to_ticks(base::microsecond);
 // Acknowledgements are kept back for up to 100 us, and looked for between other things.
 constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 
+// To look where one did not look before takes no more than a twentieth of that.
+constexpr Ticks worth_resting = to_ticks(20 * base::microsecond);
+// This part of its time later a message may come over the rail that has rested.
+constexpr Ticks rested_part = 64;
+
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
 // A put, that frame and its answer take the two processors about so long above any transport. Probes that met traffic have
@@ -71,6 +76,22 @@ inline Ticks Vft::preferred_by(const Candidate& candidate, Ticks idle) const noe
     return candidate.recent ? margin(idle) + same_latency : 0;
 }
 
+/// For a heavy message the rail that has been idle for longest. Rails that save up what they do not use (SavedUp) pass half of
+/// such messages at once, if they get them in turn; and to those that do not it is the same. None where one is busy.
+std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept {
+    auto least = std::numeric_limits<Ticks>::max();
+    auto place = candidates.size();
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        const auto& candidate = candidates[i];
+        if (candidate.spare) continue;
+        if (candidate.backlog > 0) return candidates.size();
+        if (clocks_[candidate.rail].free >= least || times(bytes, candidate.cost.per_byte) < worth_resting) continue;
+        least = clocks_[candidate.rail].free;
+        place = i;
+    }
+    return place;
+}
+
 /// A post that the fastest rail would not have needed takes the sender's CPU for a gap, in which it hands over nothing else. As
 /// many messages as the gain lasts for go with it, and each relieves the fastest rail of what it takes there.
 Ticks Vft::post_of_its_own(const Candidate& first, const Cost& fastest, std::uint64_t bytes) const noexcept {
@@ -96,6 +117,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
     const auto now_ticks = to_ticks(now);
+    const auto rested = bytes > light_bytes ? most_rested(candidates, bytes) : candidates.size();
     constexpr auto never = std::numeric_limits<Ticks>::max();
     std::size_t fastest = 0;
     std::size_t first = 0;
@@ -106,7 +128,10 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
         const auto& candidate = candidates[i];
         if (candidate.spare) continue;  // where all are, the first is as good as any
         const auto delivery = idle_delivery(candidate.cost, idle_bytes);
-        const auto idle = delivery - preferred_by(candidate, delivery);
+        const auto preference = rested == candidates.size() ? preferred_by(candidate, delivery)
+                                : i == rested               ? delivery / rested_part
+                                                            : 0;
+        const auto idle = delivery - preference;
         if (idle >= fastest_idle && delivery >= first_delivery) continue;  // however short it waits
         const auto delivered = joined ? delivery : delivery + wait(candidate, now_ticks);
         if (idle < fastest_idle) {

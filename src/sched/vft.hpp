@@ -74,6 +74,7 @@ private:
                                         std::uint64_t bytes) const noexcept;
     [[nodiscard]] Ticks wait(const Candidate& candidate, Ticks now) const noexcept;
     [[nodiscard]] Ticks wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks now) const noexcept;
+    [[nodiscard]] std::size_t most_rested(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept;
     [[nodiscard]] Ticks preferred_by(const Candidate& candidate, Ticks idle) const noexcept;
     [[nodiscard]] Ticks patience(const Candidate& chosen, const Candidate& other, std::uint64_t bytes,
                                  bool fastest) const noexcept;

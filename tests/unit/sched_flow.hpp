@@ -33,6 +33,8 @@ public:
     void time(base::Nanoseconds span) {
         for (const auto end = now_ + span; now_ < end;) step();
     }
+    /// From now on what has come is told, and not only that it was acknowledged.
+    void told() { told_ = true; }
     /// Nothing is sent for so long.
     void idle(base::Nanoseconds span) {
         const auto window = std::exchange(window_, 0);
@@ -62,13 +64,14 @@ private:
             pace.delivered(acks_.front().bytes);
             acknowledged_ += acks_.front().bytes;
         }
-        pace.settle(now_, now_);
+        pace.settle(now_, now_, {}, {.exact = told_});
     }
 
     std::uint64_t window_;
     std::uint64_t message_;
     std::uint64_t acknowledged_ = 0;
     base::Nanoseconds now_ = 0;
+    bool told_ = false;
     std::deque<Ack> acks_;
 };
 

@@ -112,7 +112,7 @@ struct Trains {
         now += service;
         pace.delivered(bytes);
         const auto known = pace.per_byte(busy, thought);
-        pace.lone(bytes, service, known > 0 ? known : thought, now, busy);
+        pace.lone(bytes, 1, service, known > 0 ? known : thought, now, busy);
         pace.settle(now, busy);
     }
 };
@@ -149,6 +149,34 @@ TEST_CASE("trains show the rate, and being late for two does not", "[sched][pace
     CHECK(trains.pace.per_byte() == sched::to_ticks(base::Nanoseconds{80}));
 }
 
+TEST_CASE("a peer that has many messages to handle does not look like a slow rail", "[sched][pace]") {
+    constexpr std::uint64_t bytes = 8 * kib;
+    const auto messages = GENERATE(std::uint32_t{1}, std::uint32_t{8});
+    sched::Pace pace;
+    base::Nanoseconds now = 0;
+    for (int i = 0; i < 400; ++i) {
+        pace.sent(bytes, now, true, messages);
+        now += 50 * base::microsecond;
+        pace.delivered(bytes);
+        pace.lone(bytes, messages, 50 * base::microsecond, sched::to_ticks(base::Nanoseconds{1}), now, now);
+        pace.settle(now, now);
+    }
+    CHECK((pace.per_byte() > 0) == (messages == 1));
+}
+
+TEST_CASE("a guess that is tried, and right, is not taken for no time at all", "[sched][pace]") {
+    sched::Pace pace;
+    sched::Cost cost{.slope = sched::to_ticks(base::Nanoseconds{400}),
+                     .per_byte = sched::to_ticks(base::Nanoseconds{400})};
+    const auto best = sched::to_ticks(base::Nanoseconds{8});
+    pace.hope(cost, best, 10 * base::second);
+    CHECK(cost.per_byte == best);
+    pace.sent(2 * kib, 0);
+    pace.delivered(2 * kib);
+    pace.lone(2 * kib, 1, 2 * kib * 8, cost.per_byte, 16'384, 10 * base::second);
+    CHECK(pace.per_byte() == best);
+}
+
 TEST_CASE("trains over a rail that passes bursts show what it sustains", "[sched][pace]") {
     const auto rate = GENERATE(8.36, 83.6);
     const auto bytes = GENERATE(8 * kib, 32 * kib, 150 * kib);
@@ -180,6 +208,10 @@ TEST_CASE("a rail that others were preferred to is tried again, with little", "[
     trains.busy = base::second;
     SECTION("it is as slow as ever: one trial shows it") {
         trains.one(16 * kib, 80);
+        CHECK(pace.per_byte(base::second, prior) == slow);
+    }
+    SECTION("that one is late shows no more than that: somebody may have been away") {
+        trains.one(2 * kib, 2000);
         CHECK(pace.per_byte(base::second, prior) == slow);
     }
     SECTION("it has become faster") {

@@ -204,6 +204,28 @@ TEST_CASE("of rails about equal the recent one is chosen", "[sched][vft]") {
     CHECK(vft.choose(rails, 64, 0) == 1);
 }
 
+TEST_CASE("of rails about equal heavy messages get the one that has rested for longest", "[sched][vft]") {
+    Vft vft(2);
+    std::array<Candidate, 2> rails{rail(0), rail(1, 8, 10'400)};
+    base::Nanoseconds now = 0;
+    std::size_t last = 1;
+    for (int i = 0; i < 10; ++i, now += 200 * base::microsecond) {
+        rails[0].recent = last == 0;
+        rails[1].recent = last == 1;
+        const auto choice = vft.choose(rails, 16 * 1024, now);
+        CHECK(choice != last);
+        auto chosen = rails[choice];
+        send(vft, chosen, 16 * 1024, now);  // and it arrives
+        last = choice;
+    }
+    rails[last].recent = true;
+    rails[1 - last].recent = false;
+    CHECK(vft.choose(rails, 1024, now) == last);  // not worth it
+    rails[1 - last].cost.slope *= 2;              // not about equal
+    rails[1 - last].cost.per_byte *= 2;
+    CHECK(vft.choose(rails, 16 * 1024, now) == last);
+}
+
 TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
     std::minstd_rand random(7);
     const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random()) % end; };

@@ -1,0 +1,85 @@
+#include "sched/settling.hpp"
+
+#include <catch2/catch.hpp>
+#include <vector>
+
+#include "sched_sizes.hpp"
+
+using namespace railmux;
+using sched::to_ticks;
+using test::kib;
+
+namespace {
+
+/// A rail whose rate was shown by trains.
+sched::Pace by_trains(double per_byte) {
+    sched::Pace pace;
+    const auto service = static_cast<base::Nanoseconds>(64.0 * kib * per_byte);
+    base::Nanoseconds now = 0;
+    for (int i = 0; i < 16; ++i) {
+        pace.sent(64 * kib, now);
+        now += service;
+        pace.delivered(64 * kib);
+        pace.lone(64 * kib, 1, service, 1, now, 0);
+        pace.settle(now, 0);
+    }
+    return pace;
+}
+
+/// Two rails as they look to a policy, by G in ns; one that is not `sure` has shown it by trains.
+struct Rails {
+    std::vector<sched::Pace> paces{2};
+    std::vector<sched::Candidate> candidates{2};
+
+    Rails(double first, bool first_sure, double second, bool second_sure) {
+        set(0, first, first_sure);
+        set(1, second, second_sure);
+        sched::even_out(candidates, paces);
+    }
+    void set(std::uint32_t rail, double per_byte, bool sure) {
+        const auto ticks = to_ticks(per_byte);
+        candidates[rail].rail = rail;
+        candidates[rail].cost = {.latency = 1000, .slope = ticks + 100, .gap = 10, .per_byte = ticks};
+        if (!sure) paces[rail] = by_trains(per_byte);
+    }
+    [[nodiscard]] double per_byte(std::size_t place) const { return sched::to_ns(candidates[place].cost.per_byte); }
+};
+
+}  // namespace
+
+TEST_CASE("rails that are known by trains only are taken for equally fast", "[sched][settling]") {
+    const Rails rails(5, false, 8, false);
+    CHECK(rails.per_byte(0) == 5);
+    CHECK(rails.per_byte(1) == 5);
+    CHECK(rails.candidates[0].cost == rails.candidates[1].cost);
+}
+
+TEST_CASE("... and for as fast as one that is known well", "[sched][settling]") {
+    const Rails rails(5, false, 8, true);
+    CHECK(rails.per_byte(0) == 8);
+    CHECK(rails.per_byte(1) == 8);
+}
+
+TEST_CASE("rails that are clearly different, or both known, are left as they are", "[sched][settling]") {
+    const Rails different(5, false, 12, false);
+    CHECK(different.per_byte(0) == 5);
+    CHECK(different.per_byte(1) == 12);
+    const Rails known(5, true, 8, true);
+    CHECK(known.per_byte(0) == 5);
+    CHECK(known.per_byte(1) == 8);
+}
+
+TEST_CASE("a rate by trains is doubtful, until there is a backlog", "[sched][settling]") {
+    CHECK(!sched::Pace{}.doubtful());
+    auto pace = by_trains(8);
+    CHECK(pace.per_byte() > 0);
+    CHECK(pace.doubtful());
+    base::Nanoseconds now = base::second;
+    pace.sent(8192 * kib, now);
+    for (int i = 0; i < 100; ++i) {
+        now += 64 * kib * 8;
+        pace.delivered(64 * kib);
+        pace.settle(now, 0);
+    }
+    CHECK(!pace.doubtful());
+}
