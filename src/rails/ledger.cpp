@@ -345,7 +345,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         least = std::min(least, candidate.cost.latency);
     }
     sched::hope(talk.candidates, paces_, busy_.time());
-    sched::even_out(talk.candidates, paces_);
+    sched::even_out(talk.candidates, paces_, busy_.time());
     // The peer chose this link, and knows what we do not: it is worth trying.
     if (trusted != nullptr) trusted->cost.latency = least;
     for (std::size_t i = 0; i < talk.links.size(); ++i) {

@@ -65,12 +65,13 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
             Vft::behind_bytes);
     }
     if (verdict.choice != first) {
-        const bool followed = candidates[verdict.choice].recent && verdict.choice != fastest;
-        return fmt::format(
-            "{}; {} would deliver {:.1f} us earlier, {}",
-            followed ? "the peer used it last, and idle it is about as fast as others" : "fastest when idle",
-            names[first], us(chosen.delivery - verdict.prospects[first].delivery),
-            why_not_first(verdict, candidates, first));
+        const auto* const preferred = verdict.choice == fastest ? "fastest when idle"
+                                      : chosen.share <= light_bytes || candidates[verdict.choice].recent
+                                          ? "the peer used it last, and idle it is about as fast as others"
+                                          : "it has rested for longest, and idle it is about as fast as others";
+        return fmt::format("{}; {} would deliver {:.1f} us earlier, {}", preferred, names[first],
+                           us(chosen.delivery - verdict.prospects[first].delivery),
+                           why_not_first(verdict, candidates, first));
     }
     if (verdict.choice == fastest) return "delivers first, and would if all rails were idle";
     const auto& idle = verdict.prospects[fastest];

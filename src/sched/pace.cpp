@@ -74,8 +74,10 @@ void Pace::end_stretch(base::Nanoseconds now, const Others& others, const Seen& 
     if (time <= 0) return;
     const bool never_idle = stretch_.waiting >= bytes + (seen.exact ? left_bytes : 0);
     if (!never_idle && !(stretch_.exact && seen.exact && shows_more(time, bytes))) return;
-    // By acknowledgements alone it is not known: one may bring what came long before.
-    const auto shown = told_ ? saved_up_.came_through(bytes, time, rail_.per_byte) : SavedUp::Shown{time, bytes};
+    // By acknowledgements alone it is not known when something came; and what others got belongs to the time, too.
+    const bool ours = others.backlog == 0 && others.gone == others_gone_;
+    const auto shown =
+        told_ && ours ? saved_up_.came_through(bytes, time, rail_.per_byte) : SavedUp::Shown{time, bytes};
     if (shown.bytes == 0) return;
     others_ += others.gone - others_gone_;
     in_front_ += stretch_.in_front;
@@ -94,33 +96,34 @@ void Pace::lone(std::uint64_t bytes, std::uint32_t messages, base::Nanoseconds s
     if (now < forgiven_until_) return;
     const auto count = static_cast<Ticks>(bytes);
     const auto took = std::min(to_ticks(service) / count, slowest);
-    if (tried(busy)) {  // this was the trial; that a rail is as slow as ever needs no more than one
-        const auto known = rail_.per_byte;
-        const auto hoped = hoped_ ? thought : per_byte(busy, 1);
-        // Of a guess nothing is known that a moment of absence could be told by.
-        const auto absent = hoped_ ? to_ticks(look_time) / count : 0;
-        // ... and one alone does not show that it has become slower still: somebody may have been busy elsewhere.
-        const auto shown = hoped_ ? took - absent : std::min(took, known);
-        rail_.windows.fill(std::max({hoped, shown, Ticks{1}}));
-        doubtful_ = true;
-        rail_.per_byte = rail_.windows.front();
-        before_trial_ = known;
-        lateness_.forget();
-        shown_ = true;
-        end_hope(busy);
-        return;
-    }
+    if (tried(busy)) return end_trial(took, to_ticks(look_time) / count, thought, busy);
     if (took >= thought / 2) shown_ = true;
-    const auto chance = look_time + message_time * (std::max(messages, std::uint32_t{1}) - 1);
+    const auto chance = std::min(look_time + message_time * (std::max(messages, std::uint32_t{1}) - 1), longest_chance);
     if (took <= thought + std::max(to_ticks(chance) / count, thought / 4)) return lateness_.in_time(now);
     const auto learnt = lateness_.late(bytes, service, now, rail_.per_byte == 0 ? first_late_time : window_time);
     if (before_trial_ > rail_.per_byte && took >= before_trial_ / 4 * 3) {  // the trial met no more than a burst
         relearn(before_trial_);
-        doubtful_ = true;
+        doubts_ = doubted_before_ ? doubted : 0;
     } else if (learnt > 0) {
         relearn(learnt);
-        doubtful_ = true;
+        doubts_ = doubted;
     }
+}
+
+/// That a rail is as slow as ever needs no more than one train; how much slower it has become takes several, since somebody may
+/// have been away. Of a guess nothing is known that a moment of absence could be told by.
+void Pace::end_trial(Ticks took, Ticks absent, Ticks thought, base::Nanoseconds busy) noexcept {
+    const auto known = rail_.per_byte;
+    const auto shown = hoped_ ? std::max(took - absent, std::min(took, thought))
+                              : std::clamp(took, per_byte(busy, 1), std::max(2 * known, per_byte(busy, 1)));
+    before_trial_ = known;
+    doubted_before_ = doubts_ > 0;
+    if (hoped_ || shown < known / 4 * 3 || shown > known / 4 * 5) doubts_ = doubted;
+    rail_.windows.fill(std::max<Ticks>(shown, 1));
+    rail_.per_byte = rail_.windows.front();
+    lateness_.forget();
+    shown_ = true;
+    end_hope(busy);
 }
 
 void Pace::add(base::Nanoseconds time, std::uint64_t bytes) noexcept {
@@ -142,7 +145,7 @@ void Pace::add_fed(const Others& others, base::Nanoseconds now) noexcept {
 
 void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes, std::uint64_t others) noexcept {
     ++window_count_;
-    if (window_count_ >= rail_.windows.size()) doubtful_ = false;
+    if (doubts_ > 0) --doubts_;
     shown_ = true;
     hoped_ = false;
     hoped_bytes_ = 0;
@@ -173,7 +176,10 @@ void Pace::measured(Ticks per_byte, base::Nanoseconds busy) noexcept {
 
 void Pace::restored(base::Nanoseconds now, base::Nanoseconds busy) noexcept {
     const auto before = past_[0] > 0 ? past_[0] : past_[1];
-    if (before > 0 && before < rail_.per_byte) relearn(before);
+    if (before > 0 && before < rail_.per_byte) {
+        relearn(before);
+        doubts_ = doubted;
+    }
     past_.fill(rail_.per_byte);
     noted_ = now;
     forgiven_until_ = now + forgiven;
@@ -194,7 +200,7 @@ void Pace::relearn(Ticks per_byte) noexcept {
         rate->windows.fill(per_byte);
     }
     window_count_ = static_cast<std::uint32_t>(rail_.windows.size());
-    doubtful_ = false;
+    doubts_ = 0;
     before_trial_ = 0;
     time_ = 0;
     bytes_ = others_ = in_front_ = 0;

@@ -126,7 +126,7 @@ public:
         return rail_.per_byte > 0 && busy - used_ >= 2 * half_life;
     }
     /// Whether the rate was told by trains, which anybody may have held up, and not by backlogs or a measurement.
-    [[nodiscard]] bool doubtful() const noexcept { return doubtful_; }
+    [[nodiscard]] bool doubtful() const noexcept { return doubts_ > 0; }
     /// Whether what it is used for now is a trial: of a rate from long ago, or of a guess.
     [[nodiscard]] bool tried(base::Nanoseconds busy) const noexcept { return hoped_ || aged(busy); }
     /// What a byte of ours takes while others use the rail as they do; 0 while unknown.
@@ -146,6 +146,7 @@ public:
     }
 
 private:
+    void end_trial(Ticks took, Ticks absent, Ticks thought, base::Nanoseconds busy) noexcept;
     void end_hope(base::Nanoseconds busy) noexcept;
     static constexpr std::uint64_t first_allowance = 256 * 1024;
     // A rail ten times as slow as others is tried about twice a second, which costs the time of a small piece each.
@@ -167,6 +168,9 @@ private:
     // Both ends look now and then, and take so long over a message.
     static constexpr base::Nanoseconds look_time = 20 * base::microsecond;
     static constexpr base::Nanoseconds message_time = 5 * base::microsecond;
+    static constexpr base::Nanoseconds longest_chance = 200 * base::microsecond;
+    // The median of three windows is not what trains had shown when two of them are.
+    static constexpr std::uint32_t doubted = 2;
     // On a rail so fast that this passes sooner: twice the bursts that networks are known to pass.
     static constexpr std::uint64_t first_window_bytes = 512 * 1024;
     // From a restored link on: TCP makes up for losses at its beginning within a few of its least time-outs, 200 ms each.
@@ -217,7 +221,8 @@ private:
     Train train_;
     Ticks before_trial_ = 0;         // what was known until a trial, while only that speaks against it
     bool shown_ = false;             // the rate, by traffic
-    bool doubtful_ = false;          // ... by trains only
+    std::uint32_t doubts_ = 0;       // ... by trains only: so many windows of a backlog would make it sure
+    bool doubted_before_ = false;    // the same before the trial
     bool hoped_ = false;             // it is taken for faster than anything says,
     std::uint64_t hoped_bytes_ = 0;  // ... and so much came through meanwhile
     base::Nanoseconds used_ = 0;     // when something large last came through, of the busy clock

@@ -73,10 +73,10 @@ inline void look_at(Candidate& candidate, const Cost& cost, const Pace& pace, co
     return least;
 }
 
-/// What is known of a rail by trains only may be wrong by half: it is taken for as fast as the best of those that are known
-/// better and have about half to twice its rate. Of several such rails nobody knows which is faster, so all are taken for as
-/// fast as the best.
-inline void even_out(std::span<Candidate> candidates, std::span<const Pace> paces) noexcept {
+/// What is known of a rail by trains only may be wrong by half. If it has 4/9 of the best rate at least, it is taken for as
+/// fast as the best of those that traffic has shown better. Where there is none nobody knows which is faster, so all such rails
+/// are taken for as fast as the best.
+inline void even_out(std::span<Candidate> candidates, std::span<const Pace> paces, base::Nanoseconds busy) noexcept {
     const auto doubtful = [&](const Candidate& candidate) { return paces[candidate.rail].doubtful(); };
     if (candidates.size() < 2 || std::ranges::none_of(candidates, doubtful)) return;
     const auto best = least_per_byte(candidates);
@@ -86,7 +86,9 @@ inline void even_out(std::span<Candidate> candidates, std::span<const Pace> pace
     constexpr auto none = std::numeric_limits<Ticks>::max();
     auto known = none;
     for (const auto& candidate : candidates) {
-        if (alike(candidate) && !doubtful(candidate)) known = std::min(known, candidate.cost.per_byte);
+        const auto& pace = paces[candidate.rail];
+        const bool sure = pace.per_byte() > 0 && !pace.doubtful() && !pace.tried(busy);
+        if (alike(candidate) && sure) known = std::min(known, candidate.cost.per_byte);
     }
     const auto common = known == none ? best : known;
     for (auto& candidate : candidates) {

@@ -14,7 +14,7 @@ constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 
 // To look where one did not look before takes no more than a twentieth of that.
 constexpr Ticks worth_resting = to_ticks(20 * base::microsecond);
-// This part of its time later a message may come over the rail that has rested.
+// This part of its time later a message may come over a rail that is about as fast.
 constexpr Ticks rested_part = 64;
 
 // Of a split: a header and a closing frame come with each share.
@@ -76,20 +76,31 @@ inline Ticks Vft::preferred_by(const Candidate& candidate, Ticks idle) const noe
     return candidate.recent ? margin(idle) + same_latency : 0;
 }
 
-/// For a heavy message the rail that has been idle for longest. Rails that save up what they do not use (SavedUp) pass half of
-/// such messages at once, if they get them in turn; and to those that do not it is the same. None where one is busy.
+/// For a heavy message, of the rails that are about as fast as the fastest, if all of these are idle, the one that has been so
+/// for longest. Rails that save up what they do not use (SavedUp) pass half of such messages at once, if they get them in turn.
+/// Elsewhere it costs a look where one did not look before.
 std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept {
+    const auto none = candidates.size();
+    if (bytes <= light_bytes || options_.stage != VftStage::overlap_aware) return none;
+    auto fastest = none;
     auto least = std::numeric_limits<Ticks>::max();
-    auto place = candidates.size();
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        const auto idle = idle_delivery(candidates[i].cost, bytes);
+        if (candidates[i].spare || idle >= least) continue;
+        fastest = i;
+        least = idle;
+    }
+    if (fastest == none || times(bytes, candidates[fastest].cost.per_byte) < worth_resting) return none;
+    auto rested = fastest;
+    bool several = false;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
-        if (candidate.spare) continue;
-        if (candidate.backlog > 0) return candidates.size();
-        if (clocks_[candidate.rail].free >= least || times(bytes, candidate.cost.per_byte) < worth_resting) continue;
-        least = clocks_[candidate.rail].free;
-        place = i;
+        if (candidate.spare || idle_delivery(candidate.cost, bytes) > least + least / rested_part) continue;
+        if (candidate.backlog > 0) return none;
+        several = several || i != fastest;
+        if (clocks_[candidate.rail].free < clocks_[candidates[rested].rail].free) rested = i;
     }
-    return place;
+    return several ? rested : none;
 }
 
 /// A post that the fastest rail would not have needed takes the sender's CPU for a gap, in which it hands over nothing else. As
@@ -117,7 +128,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
     const auto now_ticks = to_ticks(now);
-    const auto rested = bytes > light_bytes ? most_rested(candidates, bytes) : candidates.size();
+    const auto rested = most_rested(candidates, bytes);
     constexpr auto never = std::numeric_limits<Ticks>::max();
     std::size_t fastest = 0;
     std::size_t first = 0;
@@ -129,7 +140,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
         if (candidate.spare) continue;  // where all are, the first is as good as any
         const auto delivery = idle_delivery(candidate.cost, idle_bytes);
         const auto preference = rested == candidates.size() ? preferred_by(candidate, delivery)
-                                : i == rested               ? delivery / rested_part
+                                : i == rested               ? margin(delivery)
                                                             : 0;
         const auto idle = delivery - preference;
         if (idle >= fastest_idle && delivery >= first_delivery) continue;  // however short it waits

@@ -194,7 +194,7 @@ void World::refresh(Peer& peer) {
     }
     if (!learns_) return;
     hope(peer.candidates, paces_, busy_.time());
-    even_out(peer.candidates, paces_);
+    even_out(peer.candidates, paces_, busy_.time());
 }
 
 /// Whether there is more to bring than was planned.

@@ -177,6 +177,19 @@ TEST_CASE("a guess that is tried, and right, is not taken for no time at all", "
     CHECK(pace.per_byte() == best);
 }
 
+TEST_CASE("a guess that is tried, and still too slow, is not confirmed", "[sched][pace]") {
+    // It is hoped for by one peer and tried by another one, which has no other rail and goes by the guess.
+    sched::Pace pace;
+    sched::Cost cost{.slope = sched::to_ticks(base::Nanoseconds{400}),
+                     .per_byte = sched::to_ticks(base::Nanoseconds{400})};
+    const auto guess = cost.per_byte;
+    pace.hope(cost, sched::to_ticks(base::Nanoseconds{8}), 10 * base::second);
+    pace.sent(2 * kib, 0);
+    pace.delivered(2 * kib);
+    pace.lone(2 * kib, 1, 2 * kib * 8, guess, 16'384, 10 * base::second);
+    CHECK(pace.per_byte() == sched::to_ticks(base::Nanoseconds{8}));
+}
+
 TEST_CASE("trains over a rail that passes bursts show what it sustains", "[sched][pace]") {
     const auto rate = GENERATE(8.36, 83.6);
     const auto bytes = GENERATE(8 * kib, 32 * kib, 150 * kib);
@@ -210,9 +223,9 @@ TEST_CASE("a rail that others were preferred to is tried again, with little", "[
         trains.one(16 * kib, 80);
         CHECK(pace.per_byte(base::second, prior) == slow);
     }
-    SECTION("that one is late shows no more than that: somebody may have been away") {
+    SECTION("that one is very late shows little: somebody may have been away") {
         trains.one(2 * kib, 2000);
-        CHECK(pace.per_byte(base::second, prior) == slow);
+        CHECK(pace.per_byte(base::second, prior) == 2 * slow);
     }
     SECTION("it has become faster") {
         trains.one(16 * kib, 8);

@@ -34,13 +34,17 @@ struct Rails {
     Rails(double first, bool first_sure, double second, bool second_sure) {
         set(0, first, first_sure);
         set(1, second, second_sure);
-        sched::even_out(candidates, paces);
+        sched::even_out(candidates, paces, 0);
     }
     void set(std::uint32_t rail, double per_byte, bool sure) {
         const auto ticks = to_ticks(per_byte);
         candidates[rail].rail = rail;
         candidates[rail].cost = {.latency = 1000, .slope = ticks + 100, .gap = 10, .per_byte = ticks};
-        if (!sure) paces[rail] = by_trains(per_byte);
+        if (sure) {
+            paces[rail].measured(ticks, 0);
+        } else {
+            paces[rail] = by_trains(per_byte);
+        }
     }
     [[nodiscard]] double per_byte(std::size_t place) const { return sched::to_ns(candidates[place].cost.per_byte); }
 };
@@ -67,6 +71,28 @@ TEST_CASE("rails that are clearly different, or both known, are left as they are
     const Rails known(5, true, 8, true);
     CHECK(known.per_byte(0) == 5);
     CHECK(known.per_byte(1) == 8);
+}
+
+TEST_CASE("what is only a guess is no better known", "[sched][settling]") {
+    Rails rails(8, false, 16, true);
+    rails.set(0, 8, false);
+    rails.paces[1] = sched::Pace{};
+    rails.candidates[1].cost.per_byte = to_ticks(16.0);
+    sched::even_out(rails.candidates, rails.paces, 0);
+    CHECK(rails.per_byte(0) == 8);
+}
+
+TEST_CASE("a trial that shows what is known leaves no doubt", "[sched][settling]") {
+    const auto took = GENERATE(8.0, 7.0, 3.0);
+    sched::Pace pace;
+    pace.measured(to_ticks(8.0), 0);
+    const auto later = base::second;  // of traffic over others
+    CHECK(pace.tried(later));
+    pace.sent(16 * kib, 0);
+    pace.delivered(16 * kib);
+    pace.lone(16 * kib, 1, static_cast<base::Nanoseconds>(took * 16 * kib), to_ticks(2.0), base::second, later);
+    CHECK(!pace.tried(later));
+    CHECK(pace.doubtful() == (took < 6));
 }
 
 TEST_CASE("a rate by trains is doubtful, until there is a backlog", "[sched][settling]") {

@@ -220,8 +220,13 @@ TEST_CASE("of rails about equal heavy messages get the one that has rested for l
     }
     rails[last].recent = true;
     rails[1 - last].recent = false;
-    CHECK(vft.choose(rails, 1024, now) == last);  // not worth it
-    rails[1 - last].cost.slope *= 2;              // not about equal
+    CHECK(vft.choose(rails, 1024, now) == last);                            // not worth it
+    const std::array<Candidate, 3> three{rails[0], rails[1], rail(2, 80)};  // one that is no match changes nothing
+    Vft other(3);
+    auto first = three;
+    send(other, first[0], 16 * 1024, now);
+    CHECK(other.choose(three, 16 * 1024, now + base::millisecond) == 1);
+    rails[1 - last].cost.slope *= 2;  // not about equal
     rails[1 - last].cost.per_byte *= 2;
     CHECK(vft.choose(rails, 16 * 1024, now) == last);
 }
