@@ -7,6 +7,8 @@
 // Times are added up over windows long enough for the grain of acknowledgements and for the bursts that networks pass; the
 // median of the last three windows is the rate, so that a peer that was away for a moment does not look like a slow rail.
 //
+// The beginning of a backlog may pass with what the rail had saved up, and is left out then (SavedUp).
+//
 // What is sent together over an idle rail, a train, shows the rate, too, if it is late (Lateness); and so does what is on a
 // rail when a message is handed to it, if somebody knows when that came. So does a time that passed with handing over (Fed).
 //
