@@ -56,6 +56,15 @@ TEST_CASE("explain: one frame, and why it goes there", "[sched]") {
     CHECK(close.choice == 0);
     CHECK_THAT(sched::reason(fresh, close, rails, names), Contains("below the margin of 5 %"));
 
+    sched::Vft rested(2);
+    rails = two_rails();
+    rails[1].cost = rails[0].cost;
+    rails[1].cost.latency += to_ticks(100.0);
+    rested.charge(rails[0], 16 * 1024, 0);  // and it arrived
+    const auto in_turn = sched::judge(rested, rails, 16 * 1024, 1'000'000, false);
+    CHECK(in_turn.choice == 1);
+    CHECK_THAT(sched::reason(rested, in_turn, rails, names), Contains("it has rested for longest"));
+
     rails = two_rails();
     rails[1].cost = rails[0].cost;
     rails[1].cost.latency += to_ticks(500.0);

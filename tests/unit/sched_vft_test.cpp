@@ -220,7 +220,10 @@ TEST_CASE("of rails about equal heavy messages get the one that has rested for l
     }
     rails[last].recent = true;
     rails[1 - last].recent = false;
-    CHECK(vft.choose(rails, 1024, now) == last);                            // not worth it
+    CHECK(vft.choose(rails, 1024, now) == last);  // not worth it
+    auto busy = rails;
+    busy[last].backlog = 1024;
+    CHECK(vft.choose(busy, 16 * 1024, now) == last);                        // nor is the wait for that
     const std::array<Candidate, 3> three{rails[0], rails[1], rail(2, 80)};  // one that is no match changes nothing
     Vft other(3);
     auto first = three;
