@@ -254,6 +254,7 @@ bool FaultyRail::must_wait(const Event& event) {
 void FaultyRail::hold(const Event& event, std::uint64_t release) {
     auto& held = held_.emplace_back();
     held.event = event;
+    held.event.came = 0;  // it has not, yet
     held.data.assign(event.data.begin(), event.data.end());
     held.text = event.text;
     held.release = release;

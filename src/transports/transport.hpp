@@ -39,6 +39,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/result.hpp"
 
@@ -144,6 +145,7 @@ struct Event {
     std::uint64_t cookie = 0;
     std::span<const std::byte> data{};
     std::string_view text{};
+    base::Nanoseconds came = 0;  // received: by when this host had it, by base::now_ns; 0: the network does not say
 };
 
 /// What every rail takes in one frame: the largest eager message (parameter eager.max) and its headers.
@@ -247,6 +249,9 @@ public:
     [[nodiscard]] virtual std::optional<std::uint64_t> underway([[maybe_unused]] LinkId link) noexcept {
         return std::nullopt;
     }
+
+    /// From now on Event::came is wanted of what the link brings, as far as the network tells it and it costs next to nothing.
+    virtual void note_arrivals([[maybe_unused]] LinkId link) noexcept {}
 
     /// Whether the other end does better to get the next large message, of so many bytes, over this link at once than to have
     /// it put, for which it first would have to say where to. What it says may change, or be said to find out.

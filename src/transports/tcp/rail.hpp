@@ -56,6 +56,7 @@ public:
     [[nodiscard]] std::string describe(LinkId link) const override;
     [[nodiscard]] Pulse pulse(LinkId link) noexcept override;
     [[nodiscard]] std::optional<std::uint64_t> underway(LinkId link) noexcept override;
+    void note_arrivals(LinkId link) noexcept override;
 
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
     void drop_region(const Region& region) noexcept override;
@@ -123,6 +124,7 @@ private:
     void poll_epoll(Batch& batch) noexcept;
     void serve(Link& link, std::uint32_t what, Batch& batch) noexcept;
     void receive(Link& link, Batch& batch) noexcept;
+    [[nodiscard]] static ssize_t read_plain(Link& link, std::span<iovec> into) noexcept;
     void advance_put(Link& link, std::size_t bytes);
     [[nodiscard]] bool room_to_read() const noexcept;
     void parse(Link& link, Batch& batch) noexcept;

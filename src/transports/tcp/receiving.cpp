@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "transports/tcp/rail.hpp"
+#include "transports/tcp/stamps.hpp"
 
 namespace railmux::transports::tcp {
 
@@ -17,6 +18,8 @@ constexpr std::uint64_t epoll_period = 64;
 // A link that has not received for this many polls, about 5 ms, is no longer hot: finding the next message by epoll takes some
 // microseconds more.
 constexpr std::uint64_t hot_polls = 16384;
+// After one that brought much so many small reads are stamped, too.
+constexpr std::uint8_t stamped_reads = 16;
 // Nothing that TLS has decrypted stays behind in it, where no epoll would tell of it: see Rail::room_to_read.
 static_assert(max_frame + StreamHeader::max_size >= Tls::most_read);
 }  // namespace
@@ -96,6 +99,23 @@ bool Rail::room_to_read() const noexcept {
     return staging_at_ == staging_end_ && staging_bytes - staging_end_ >= 2 * (max_frame + StreamHeader::max_size);
 }
 
+/// With stamps, if they are wanted, and where messages come that are worth it, perhaps with small ones in between: where all
+/// are small they would take a twentieth longer.
+ssize_t Rail::read_plain(Link& link, std::span<iovec> into) noexcept {
+    auto& read = link.read;
+    ssize_t got = 0;
+    if (read.stamped && read.much > 0) {
+        got = read_stamped(link.socket.get(), into, read.came);
+    } else {
+        got = into.size() > 1 ? ::readv(link.socket.get(), into.data(), 2)
+                              : ::recv(link.socket.get(), into[0].iov_base, into[0].iov_len, MSG_DONTWAIT);
+        read.came = 0;
+    }
+    if (got >= stamped_bytes) read.much = stamped_reads;
+    if (got > 0 && got < stamped_bytes && read.much > 0) --read.much;
+    return got;
+}
+
 void Rail::receive(Link& link, Batch& batch) noexcept {
     auto& read = link.read;
     auto* const start = staging_.get() + staging_end_;
@@ -104,9 +124,8 @@ void Rail::receive(Link& link, Batch& batch) noexcept {
     const auto direct = read.put_place != nullptr ? read.put_left : 0;
     const auto room = std::min(staging_bytes - staging_end_ - carried, read_ahead);
     std::array<iovec, 2> vectors{iovec{read.put_place, direct}, iovec{start + carried, room}};
-    const auto got = link.tls != nullptr ? link.tls->read(std::span(vectors).subspan(direct > 0 ? 0 : 1))
-                     : direct > 0        ? ::readv(link.socket.get(), vectors.data(), 2)
-                                         : ::recv(link.socket.get(), start + carried, room, MSG_DONTWAIT);
+    const auto into = std::span(vectors).subspan(direct > 0 ? 0 : 1);
+    const auto got = link.tls != nullptr ? link.tls->read(into) : read_plain(link, into);
     if (got <= 0) {
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
         kill(link, got == 0 ? "closed by the other side" : cause_of(link));
@@ -165,7 +184,9 @@ bool Rail::take_work(Link& link, Batch& batch) noexcept {
         begin_put(link, header);
         return true;
     }
-    batch.next(EventKind::received, link.id).data = bytes.subspan(header.size(), header.length);
+    auto& event = batch.next(EventKind::received, link.id);
+    event.data = bytes.subspan(header.size(), header.length);
+    event.came = link.read.came;
     staging_at_ += header.length;
     return true;
 }

@@ -11,6 +11,7 @@
 
 #include "transports/tcp/rail.hpp"
 #include "transports/tcp/route.hpp"
+#include "transports/tcp/stamps.hpp"
 
 namespace railmux::transports::tcp {
 
@@ -133,6 +134,13 @@ Pulse Rail::pulse(LinkId id) noexcept {
             .heard = info.tcpi_segs_in,
             .received = info.tcpi_data_segs_in,
             .asked = info.tcpi_total_retrans};
+}
+
+void Rail::note_arrivals(LinkId id) noexcept {
+    Link* link = links_.find(id);
+    if (link == nullptr || link->phase != LinkPhase::up || link->tls != nullptr || link->read.stamped) return;
+    want_stamps(link->socket.get());
+    link->read.stamped = true;
 }
 
 std::optional<std::uint64_t> Rail::underway(LinkId id) noexcept {

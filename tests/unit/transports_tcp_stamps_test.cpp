@@ -1,0 +1,65 @@
+#include "transports/tcp/stamps.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "base/file_descriptor.hpp"
+
+using namespace railmux;
+namespace tcp = transports::tcp;
+
+namespace {
+
+/// Two ends of a connection over the loopback.
+std::pair<base::FileDescriptor, base::FileDescriptor> connection() {
+    const base::FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof at;
+    auto* const address = reinterpret_cast<sockaddr*>(&at);
+    REQUIRE(::bind(listener.get(), address, size) == 0);
+    REQUIRE(::listen(listener.get(), 1) == 0);
+    REQUIRE(::getsockname(listener.get(), address, &size) == 0);
+    base::FileDescriptor one(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    REQUIRE(::connect(one.get(), address, size) == 0);
+    return {std::move(one), base::FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC))};
+}
+
+/// What the kernel says of so many bytes that are sent now and read later.
+base::Nanoseconds came_of(int from, int to, std::size_t bytes) {
+    std::vector<std::byte> data(bytes);
+    REQUIRE(::send(from, data.data(), bytes, 0) == static_cast<ssize_t>(bytes));
+    pollfd readable{to, POLLIN, 0};
+    REQUIRE(::poll(&readable, 1, 10'000) == 1);
+    std::array<iovec, 1> into{iovec{data.data(), bytes}};
+    base::Nanoseconds came = -1;
+    REQUIRE(tcp::read_stamped(to, into, came) == static_cast<ssize_t>(bytes));
+    return came;
+}
+
+}  // namespace
+
+TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp]") {
+    const auto [near, far] = connection();
+    CHECK(came_of(near.get(), far.get(), 4000) == 0);
+    tcp::want_stamps(far.get());
+    CHECK(came_of(near.get(), far.get(), 100) == 0);  // nobody asks for that
+    const auto before = base::now_ns();
+    const auto came = came_of(near.get(), far.get(), 4000);
+    CHECK(came + base::millisecond > before);  // of a clock that is set
+    CHECK(came <= base::now_ns());
+    std::array<std::byte, 8> rest{};
+    std::array<iovec, 1> into{iovec{rest.data(), rest.size()}};
+    base::Nanoseconds none = -1;
+    CHECK(tcp::read_stamped(far.get(), into, none) == -1);
+    CHECK(none == 0);
+}
