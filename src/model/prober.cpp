@@ -24,6 +24,9 @@ constexpr std::uint32_t retries_allowed(ProbeKind kind) noexcept {
 
 constexpr std::uint32_t max_lost = 3;       // then something is wrong with the sizes that were lost, and those beyond
 constexpr std::uint32_t max_lost_full = 9;  // each takes a second
+// A quick probe is not believed that a byte takes longer than so many times G besides: a switch that stores messages whole and
+// a copy at each end take about as long together.
+constexpr double most_besides = 2;
 constexpr int patience = 20;                // quick: its time limit so many times over, if processes hardly get to run
 constexpr std::uint32_t denser_stages = 3;  // full: the grid, and twice denser,
 constexpr std::uint32_t max_stages = 5;     // and where a change was found elsewhere only then
@@ -309,6 +312,9 @@ void Prober::conclude(base::Nanoseconds now) {
         // Noise may leave nothing for the bandwidth of a quick probe: none is worse than a guess.
         for (auto& range : outcome_.assessment.model.ranges) {
             if (range.G.ns <= 0) range.G = options_.expected.range(1).G;
+            // Of two sizes the large one may have been held up in all of its rounds: then nothing would be sent that shows it.
+            auto& besides = range.L.per_byte.ns;
+            if (options_.kind == ProbeKind::quick) besides = std::min(besides, most_besides * range.G.ns);
         }
         if (options_.kind == ProbeKind::full) tell_missing();
     }

@@ -14,24 +14,28 @@ constexpr std::uint64_t wide_bytes = 16 * 1024;
 constexpr sched::Ticks known_to = sched::to_ticks(10 * base::microsecond);
 }  // namespace
 
-Frame* ack_frame(FramePool& pool, const Session& session, std::optional<std::uint32_t> timed, base::Nanoseconds now) {
+namespace {
+/// An acknowledgement with so many bytes of something else in front of its bits.
+Frame* ack_frame(FramePool& pool, const Session& session, FrameHeader header, std::size_t in_front) {
     std::array<std::byte, Session::max_sack_bytes> sack;
     const auto sack_bytes = session.write_sack(sack);
-    const auto time_bytes = timed ? sizeof(std::uint64_t) : 0;
-    Frame* frame = pool.take(FrameHeader::size + time_bytes + sack_bytes);
-    frame->type = FrameType::ack;
-    frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + time_bytes + sack_bytes);
+    Frame* frame = pool.take(FrameHeader::size + in_front + sack_bytes);
+    header.type = frame->type = FrameType::ack;
+    header.aux = session.ack();  // its bits count from here, so this number may not be stamped anew
+    frame->flags = header.flags;
+    frame->bytes = static_cast<std::uint32_t>(FrameHeader::size + in_front + sack_bytes);
     frame->acked = true;  // it is released when it is done
-    // A selective acknowledgement counts from the number in its header, so that number may not be stamped anew.
-    FrameHeader header{.type = FrameType::ack, .aux = session.ack()};
-    auto* body = frame->data() + FrameHeader::size;
-    if (timed) {
-        header.flags = frame->flags = frame_flag::timed;
-        header.seq = *timed;
-        base::store(body, static_cast<std::uint64_t>(now));
-    }
     write_header(frame->data(), header);
-    std::copy_n(sack.begin(), sack_bytes, body + time_bytes);
+    std::copy_n(sack.begin(), sack_bytes, frame->data() + FrameHeader::size + in_front);
+    return frame;
+}
+}  // namespace
+
+Frame* ack_frame(FramePool& pool, const Session& session) { return ack_frame(pool, session, {}, 0); }
+
+Frame* time_frame(FramePool& pool, const Session& session, std::uint32_t seq, const ArrivalTimes& times) {
+    Frame* frame = ack_frame(pool, session, {.flags = frame_flag::timed, .seq = seq}, ArrivalTimes::size);
+    times.write(frame->data() + FrameHeader::size);
     return frame;
 }
 

@@ -6,10 +6,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "base/clock.hpp"
+#include "rails/arrival_times.hpp"
 #include "rails/frame_pool.hpp"
 #include "rails/ledger.hpp"
 #include "rails/link.hpp"
@@ -19,9 +19,10 @@
 
 namespace railmux::rails {
 
-/// What has arrived. Nobody acknowledges it, and it may be lost or come twice. Frame `timed` has come now, and was to be timed.
-[[nodiscard]] Frame* ack_frame(FramePool& pool, const Session& session, std::optional<std::uint32_t> timed = {},
-                               base::Nanoseconds now = 0);
+/// What has arrived. Nobody acknowledges it, and it may be lost or come twice.
+[[nodiscard]] Frame* ack_frame(FramePool& pool, const Session& session);
+/// The same, and the answer to the frame `seq`, which was to be timed.
+[[nodiscard]] Frame* time_frame(FramePool& pool, const Session& session, std::uint32_t seq, const ArrivalTimes& times);
 
 class AckRoute {
 public:

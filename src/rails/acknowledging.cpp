@@ -16,9 +16,12 @@ void RailManager::run_acks(base::Nanoseconds now) {
     schedule(owed_acks_.run(now, owed, [&](std::uint32_t peer) { send_ack(*talk_of(peer), now); }));
 }
 
-/// Tells when frame `seq` came: now, over this link.
+/// Tells when frame `seq` came, now, over this link.
 void RailManager::tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now) {
-    if (!link.asks_too_much()) enqueue(link, ack_frame(pool_, talk.session, seq, now), now);
+    if (link.asks_too_much()) return;
+    link.over_rail->note_arrivals(link.id);  // there will be more of them
+    const ArrivalTimes times{.timed = link.arrival(now), .before = link.came.when, .before_seq = link.came.seq};
+    enqueue(link, time_frame(pool_, talk.session, seq, times), now);
 }
 
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
@@ -61,9 +64,11 @@ void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& head
                          base::Nanoseconds now) {
     const Link::Timed* timed = nullptr;
     if ((header.flags & frame_flag::timed) != 0) {
-        if (body.size() < sizeof(std::uint64_t)) return break_off(link, "it sent a malformed acknowledgement", now);
-        timed = ledger_.timed(link, header, base::load<std::uint64_t>(body.data()), now);
-        body = body.subspan(sizeof(std::uint64_t));
+        const auto times = ArrivalTimes::read(body);
+        if (!times) return break_off(link, "it sent a malformed acknowledgement", now);
+        ledger_.learn_from_before(link, header, *times, now);
+        timed = ledger_.timed(link, header, times->timed, now);
+        body = body.subspan(ArrivalTimes::size);
     }
     if (talk.session.hear(header.ack) == Session::Hearing::news) ledger_.heard(link, talk, header, now);
     const bool credit = talk.take_credit(header);

@@ -242,9 +242,11 @@ Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> h
 }
 
 /// Where processors move the bytes, those of the application, either way, keep them from the train: it would show a queue, and
-/// the link that is used look slower than one that is not. A network has others to move them, and its queues are short.
+/// the link that is used look slower than one that is not. A network has others to move them, and while it still passes what it
+/// had saved up its queues are short. Not so when a probe is repeated; but then something better is known.
 bool Assessor::met_application(const Link& link, const Probe& probe) const noexcept {
-    return rails_[link.rail].traits().by_processors && !probe.full && moved_by(link) - probe.moved > few_bytes;
+    const bool queues = rails_[link.rail].traits().by_processors || link.assessed->repeated > 0;
+    return queues && !probe.full && moved_by(link) - probe.moved > few_bytes;
 }
 
 /// An application's message is copied to its place, unless it was put there: so is this one, and the look that brought it lasts

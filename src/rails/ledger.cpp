@@ -124,31 +124,46 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
     };
     const bool grown = ahead >= sched::Pace::timed_bytes && ahead > 2 * link.timed.ahead;
     const bool due = grown || !rests(link.timed, link.late ? late_time_spacing : time_spacing);
-    if (!due && (!last || rests(link.timed_end, 0))) return;
     const auto& session = peers_[link.peer].talk->session;
+    const auto& pace = paces_[link.rail];
+    const auto train = pace.backlog() > 0 ? pace.train() : sched::Train{.begin = now};
+    const Link::Timed one{.seq = frame.seq,
+                          .awaited = true,
+                          .ours = ours(link.rail),
+                          .alone = ahead == frame.bytes && frame.bytes > small_bytes,  // bulk shows rates
+                          .messages = session.numbered() - session.heard(),
+                          .ahead = ahead,
+                          .since_idle = train.bytes + frame.wire_bytes(),
+                          .idle = train.begin,
+                          .position = pace.handed() + frame.wire_bytes(),
+                          .end = link.underway.handed() + frame.wire_bytes(),
+                          .sent = now};
+    const auto latest = frame.payload > sched::light_bytes ? std::exchange(link.latest, one) : Link::Timed{};
+    if (!due && (!last || rests(link.timed_end, 0))) return;
     auto& timed = due ? link.timed : link.timed_end;
-    timed = {.seq = frame.seq,
-             .awaited = true,
-             .ours = ours(link.rail),
-             .alone = ahead == frame.bytes && frame.bytes > small_bytes,  // bulk shows rates
-             .messages = session.numbered() - session.heard(),
-             .ahead = ahead,
-             .end = link.underway.handed() + frame.wire_bytes(),
-             .sent = now};
+    timed = one;
+    link.latest = {};  // it is asked for
+    if (due && ahead == frame.wire_bytes()) {
+        link.before = latest;
+        link.asked = frame.seq;
+    }
     frame.flags |= frame_flag::timed;
     add_flag(frame.data(), frame_flag::timed);
 }
 
-const Link::Timed* Ledger::timed(Link& link, const FrameHeader& header, std::uint64_t there,
+const Link::Timed* Ledger::timed(Link& link, const FrameHeader& header, const Arrival& there,
                                  base::Nanoseconds now) noexcept {
     auto* timed = &link.timed;
     if (!timed->awaited || timed->seq != header.seq) timed = &link.timed_end;
     if (!timed->awaited || timed->seq != header.seq) return nullptr;  // another one has been asked for since
     timed->awaited = false;
+    link.passed.note(sched::to_ticks(now - timed->sent) / 2, now);
     auto& talk = *peers_[link.peer].talk;
     const auto& cost = talk.candidates[link.place].cost;
-    talk.clock.answered(timed->sent, there, now, sched::times(timed->ahead, cost.slope) / sched::ticks_per_ns);
-    timed->arrived = talk.clock.here(there, timed->sent, now);
+    const auto at = static_cast<std::uint64_t>(there.at);
+    talk.clock.answered(timed->sent, at, now, sched::times(timed->ahead, cost.slope) / sched::ticks_per_ns);
+    timed->arrived = talk.clock.here(at, timed->sent, now);
+    timed->by_host = there.by_host;
     const bool known = timed->ours && ours(link.rail) && (header.flags & frame_flag::behind) == 0;  // who is late
     return known ? timed : nullptr;
 }
@@ -164,8 +179,31 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
     const auto predicted = way * sched::ticks_per_ns + sched::times(timed.ahead, cost.slope);
     link.late = took > predicted + predicted / 2;
     if (timed.alone) link.lag.arrived(took, predicted, busy_.time());
+    auto& pace = paces_[link.rail];
     if (timed.ahead < sched::Pace::timed_bytes) return;
-    paces_[link.rail].lone(timed.ahead, timed.messages, service, cost.per_byte, now, busy_.time());
+    if (!timed.by_host && pace.ends_known(now)) return;  // there is no need for what may be the process's doing
+    const auto known = pace.per_byte();
+    pace.lone({.bytes = timed.ahead,
+               .messages = timed.messages,
+               .service = service,
+               .by_host = timed.by_host,
+               .end = {there, timed.position},
+               .since_idle = timed.since_idle,
+               .service_since_idle = std::max<base::Nanoseconds>(there - timed.idle - way, 0)},
+              cost.per_byte, now, busy_.time());
+    if (pace.per_byte() > known) link.lag = {};  // that is why they were late
+}
+
+void Ledger::learn_from_before(Link& link, const FrameHeader& header, const ArrivalTimes& times,
+                               base::Nanoseconds now) noexcept {
+    auto before = std::exchange(link.before, {});
+    if (!before.awaited || link.asked != header.seq || before.seq != times.before_seq || times.before.at == 0) return;
+    if (!before.ours || !ours(link.rail) || (header.flags & frame_flag::behind) != 0) return;  // who is late
+    const auto there = static_cast<std::uint64_t>(times.before.at);
+    before.arrived = peers_[link.peer].talk->clock.here(there, before.sent, now);
+    before.by_host = times.before.by_host;
+    before.alone = false;  // it was when it was sent; others may have followed it
+    learn_from_timed(link, before, now);
 }
 
 /// What the rail has not been given yet. One that is full has enough to do, whatever waits for it.
@@ -266,6 +304,21 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
                      newest ? std::optional(header.held) : std::nullopt);
 }
 
+/// What is said of doubtful rails that are taken for equal is believed of their latencies, too, as far as traffic allows: a
+/// probe may have been held up, and then nothing would be sent that shows it.
+void Ledger::even_out(Conversation& talk, base::Nanoseconds now) noexcept {
+    sched::even_out(talk.candidates, paces_, busy_.time());
+    const auto least = sched::least_per_byte(talk.candidates);
+    const auto equal = std::ranges::count(talk.candidates, least, [](const auto& one) { return one.cost.per_byte; });
+    if (equal < 2) return;
+    for (auto& candidate : talk.candidates) {
+        if (!paces_[candidate.rail].doubtful() || candidate.cost.per_byte != least) continue;
+        const auto& passed =
+            links_.at(talk.links[static_cast<std::size_t>(&candidate - talk.candidates.data())]).passed;
+        if (passed.any(now, 1)) candidate.cost.latency = std::min(candidate.cost.latency, passed.least());
+    }
+}
+
 /// As measured by traffic, or by the model.
 sched::Ticks Ledger::latency(const Link& link, base::Nanoseconds now) const noexcept {
     const auto thought = peers_[link.peer].talk->costs[link.place].latency;
@@ -287,7 +340,7 @@ void Ledger::learn_from_train(const Link& link, const sched::Train& train, std::
     const bool in_time = (now - looks_.looked) * 8 <= service;  // we had just looked, and it was not there
     const bool known = held || acknowledged_within * 8 <= service || pace.tried(busy_.time());
     if (together && in_time && known)
-        pace.lone(train.bytes, train.messages, service, talk.candidates[link.place].cost.per_byte, now, busy_.time());
+        pace.lone({train.bytes, train.messages, service}, talk.candidates[link.place].cost.per_byte, now, busy_.time());
 }
 
 /// What was predicted of the frame, and what came of it. That is known of the newest one of an acknowledgement; the others may
@@ -345,7 +398,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         least = std::min(least, candidate.cost.latency);
     }
     sched::hope(talk.candidates, paces_, busy_.time());
-    sched::even_out(talk.candidates, paces_, busy_.time());
+    even_out(talk, now);
     // The peer chose this link, and knows what we do not: it is worth trying.
     if (trusted != nullptr) trusted->cost.latency = least;
     for (std::size_t i = 0; i < talk.links.size(); ++i) {

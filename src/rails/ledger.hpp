@@ -22,6 +22,7 @@
 
 #include "base/clock.hpp"
 #include "base/in_line.hpp"
+#include "rails/arrival_times.hpp"
 #include "rails/frame.hpp"
 #include "rails/keeping_up.hpp"
 #include "rails/link.hpp"
@@ -78,9 +79,12 @@ public:
     void time(Link& link, Frame& frame, base::Nanoseconds now, bool last = false) noexcept;
     /// The answer, from the peer's clock: what it says of the rail it says whatever its own way took. With what is returned, if
     /// it is anything, learn_from_timed is to be called, when all that it acknowledges has been.
-    [[nodiscard]] const Link::Timed* timed(Link& link, const FrameHeader& header, std::uint64_t there,
+    [[nodiscard]] const Link::Timed* timed(Link& link, const FrameHeader& header, const Arrival& there,
                                            base::Nanoseconds now) noexcept;
     void learn_from_timed(Link& link, const Link::Timed& timed, base::Nanoseconds now) noexcept;
+    /// ... of the burst before the one that the frame began; before what the answer acknowledges has been.
+    void learn_from_before(Link& link, const FrameHeader& header, const ArrivalTimes& times,
+                           base::Nanoseconds now) noexcept;
     /// What one acknowledgement takes off: frames in the order of their numbers. Of small ones in a row that went over the same
     /// link only the last says anything: the others are counted, and taken off together.
     class Taking {
@@ -184,6 +188,7 @@ private:
     void charge_row(Link& link, const Row& row);
     void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
     void learn_from(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
+    void even_out(Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] sched::Ticks latency(const Link& link, base::Nanoseconds now) const noexcept;
     void learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with, base::Nanoseconds now,
                           std::optional<base::Nanoseconds> held);

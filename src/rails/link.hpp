@@ -13,6 +13,7 @@
 #include "base/clock.hpp"
 #include "base/in_line.hpp"
 #include "base/stable_vector.hpp"
+#include "rails/arrival_times.hpp"
 #include "rails/frame.hpp"
 #include "rails/handshake.hpp"
 #include "rails/silence.hpp"
@@ -99,23 +100,45 @@ struct Link {
 
     sched::Echo echo;
     sched::Lag lag;
+    /// Half of what timed frames and their answers took: the latency is no more. A probe may have been held up, and then
+    /// nothing else would be sent that shows it.
+    sched::LeastOfLate<sched::Ticks> passed;
     sched::Fill fill;
 
     /// A frame of which the peer has been asked to say when it came.
     struct Timed {
         std::uint32_t seq = 0;
         bool awaited = false;
-        bool ours = false;           // nobody else had anything on the rail,
-        bool alone = false;          // nor had we, and it is a message of more than a few bytes
-        std::uint32_t messages = 0;  // on the way to the peer then, over whatever rail, the frame included
-        std::uint64_t ahead = 0;     // what was on the rail then, the frame included
-        std::uint64_t end = 0;       // of the frame, of all that was handed to the link
+        bool ours = false;             // nobody else had anything on the rail,
+        bool alone = false;            // nor had we, and it is a message of more than a few bytes
+        std::uint32_t messages = 0;    // on the way to the peer then, over whatever rail, the frame included
+        std::uint64_t ahead = 0;       // what was on the rail then, the frame included
+        std::uint64_t since_idle = 0;  // what had been handed to the rail since it was idle, the frame included,
+        base::Nanoseconds idle = 0;    // ... which it was then
+        std::uint64_t position = 0;    // of the frame's end in all that was handed to the rail
+        std::uint64_t end = 0;         // of the frame, of all that was handed to the link
         base::Nanoseconds sent = 0;
+        bool by_host = false;           // ... and the host over there said so
         base::Nanoseconds landed = 0;   // it was by then, as far as is known; 0: not known
         base::Nanoseconds arrived = 0;  // by our clock; 0: not known yet
     };
     Timed timed;
-    Timed timed_end;    // the same, of one with which a share of something large ended
+    Timed timed_end;  // the same, of one with which a share of something large ended
+    Timed latest;     // the last that could have been: what ended a burst is known by what comes next
+    Timed before;     // it was the last when another one was timed on the idle rail, whose answer tells of it, too
+    std::uint32_t asked = 0;  // the number of that one
+    /// What the peer has sent last that was more than a few bytes.
+    struct Came {
+        std::uint32_t seq = 0;
+        Arrival when;
+    };
+    Came came;
+    base::Nanoseconds host_had = 0;  // what was received last, by what its rail says
+    /// ... of that, if it was found `now`.
+    [[nodiscard]] Arrival arrival(base::Nanoseconds now) const noexcept {
+        const bool known = host_had > 0 && host_had <= now;
+        return {known ? host_had : now, known};
+    }
     bool late = false;  // the last that was timed
     [[nodiscard]] base::Nanoseconds arrival_of(std::uint32_t seq) const noexcept {
         return timed.seq == seq ? timed.arrived : timed_end.seq == seq ? timed_end.arrived : 0;

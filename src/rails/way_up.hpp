@@ -31,6 +31,7 @@ RAILMUX_IN_LINE void note_arrival(Link& link, Conversation& talk, const FrameHea
     ++traffic.received_frames;
     link.heavy_received += bytes > sched::light_bytes ? 1 : 0;
     traffic.received_bytes += header.aux;
+    if (header.aux > sched::light_bytes) link.came = {.seq = header.seq, .when = link.arrival(now)};
 }
 
 template <typename Above>
@@ -133,6 +134,7 @@ template <typename Above>
 RAILMUX_IN_LINE void RailManager::on_received(Above& above, Link& link, const transports::Event& event,
                                               base::Nanoseconds now) {
     link.said_at = now;
+    link.host_had = event.came;
     const auto bytes = event.data;
     if (!take_next(above, link, bytes, now)) [[unlikely]]
         take_other(above, link, bytes, now);
@@ -202,10 +204,10 @@ RAILMUX_IN_LINE bool RailManager::take_in(Above& above, Link& link, Known& known
             case Session::Arrival::fresh: break;
         }
     }
-    note_arrival(link, talk, header, FrameHeader::size + body.size(), now);
-    if (header.type == FrameType::fin) link.bulk_received += header.aux;
     if ((header.flags & frame_flag::timed) != 0) [[unlikely]]
         tell_time(link, talk, header.seq, now);
+    note_arrival(link, talk, header, FrameHeader::size + body.size(), now);
+    if (header.type == FrameType::fin) link.bulk_received += header.aux;
     const bool ordered = (header.flags & frame_flag::ordered) != 0;
     if (!ordered) return hand_up(above, peer, known, header, body, now);
     bool good = true;

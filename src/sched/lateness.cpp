@@ -4,29 +4,29 @@
 
 namespace railmux::sched {
 
-Lateness::Piece Lateness::since_mark(std::uint64_t bytes, base::Nanoseconds service,
-                                     base::Nanoseconds now) const noexcept {
-    Piece piece{.time = now - marked_, .bytes = bytes_ - marked_bytes_};
+Lateness::Piece Lateness::since_mark(std::uint64_t bytes, base::Nanoseconds service, const Mark& end) const noexcept {
+    Piece piece{.time = end.time - marked_.time, .bytes = end.bytes - marked_.bytes};
     const auto as_late = static_cast<double>(service) * static_cast<double>(piece.bytes) / static_cast<double>(bytes);
     const auto most = static_cast<double>(std::max(service, piece.time));
     piece.late = std::max(service, static_cast<base::Nanoseconds>(std::min(as_late, most)));
     return piece;
 }
 
-Ticks Lateness::late(std::uint64_t bytes, base::Nanoseconds service, base::Nanoseconds now,
+Ticks Lateness::late(std::uint64_t bytes, base::Nanoseconds service, const Mark& end,
                      base::Nanoseconds window) noexcept {
     if (!open_) {
-        reopen(now);
+        reopen(end);
         return 0;
     }
-    const Piece piece = since_mark(bytes, service, now);
+    if (!follows(end)) return 0;
+    const Piece piece = since_mark(bytes, service, end);
     ++late_count_;
     late_time_ += piece.late;
     late_bytes_ += piece.bytes;
     if (piece.late > latest_.late) latest_ = piece;
-    mark(now);
-    const auto time = now - begin_ - latest_.time;
-    const auto sum = bytes_ - latest_.bytes;
+    marked_ = end;
+    const auto time = end.time - begin_.time - latest_.time;
+    const auto sum = end.bytes - begin_.bytes - latest_.bytes;
     if (time < window || sum < window_bytes || late_count_ < enough) return 0;
     const auto late_time = late_time_ - latest_.late;
     const auto late_sum = late_bytes_ - latest_.bytes;
@@ -39,7 +39,7 @@ Ticks Lateness::late(std::uint64_t bytes, base::Nanoseconds service, base::Nanos
     } else if (late_sum > 0 && late_sum >= sum / 4 * 3) {  // it is hardly used, and slow whenever it is
         learnt = to_ticks(late_time) / static_cast<Ticks>(late_sum);
     }
-    reopen(now);
+    reopen(end);
     return std::max<Ticks>(learnt, 0);
 }
 

@@ -18,18 +18,23 @@
 
 namespace railmux::sched {
 
+/// The end of something that a rail has carried.
+struct Mark {
+    base::Nanoseconds time = 0;  // when it was there; 0: never
+    std::uint64_t bytes = 0;     // of all that was ever handed to the rail, until then
+};
+
 class Lateness {
 public:
-    /// So much came through, late or not.
-    void came_through(std::uint64_t bytes) noexcept { bytes_ += bytes; }
-    /// The last that came through was a train that was not late.
-    void in_time(base::Nanoseconds now) noexcept {
-        if (now - begin_ >= patience && late_time_ < (now - begin_) / 8) forget();
-        mark(now);
+    /// A train was not late that ended there.
+    void in_time(const Mark& end) noexcept {
+        const auto time = end.time - begin_.time;
+        if (time >= patience && late_time_ < time / 8) forget();
+        if (follows(end)) marked_ = end;
     }
-    /// What came through last was a train of `bytes`, late, after `service` on the rail. Returns G, if at least `window` and
-    /// enough bytes after an earlier late one show it, else 0.
-    [[nodiscard]] Ticks late(std::uint64_t bytes, base::Nanoseconds service, base::Nanoseconds now,
+    /// A train of `bytes` was late that ended there, after `service` on the rail. Returns G, if at least `window` and enough
+    /// bytes after an earlier late one show it, else 0.
+    [[nodiscard]] Ticks late(std::uint64_t bytes, base::Nanoseconds service, const Mark& end,
                              base::Nanoseconds window) noexcept;
     /// Something else happened on the rail.
     void forget() noexcept { open_ = false; }
@@ -47,26 +52,23 @@ private:
         std::uint64_t bytes = 0;
     };
 
-    void reopen(base::Nanoseconds now) noexcept {
+    void reopen(const Mark& end) noexcept {
         *this = {};
         open_ = true;
-        begin_ = marked_ = now;
+        begin_ = marked_ = end;
     }
-    [[nodiscard]] Piece since_mark(std::uint64_t bytes, base::Nanoseconds service,
-                                   base::Nanoseconds now) const noexcept;
-    void mark(base::Nanoseconds now) noexcept {
-        marked_ = now;
-        marked_bytes_ = bytes_;
+    /// What is told of two links may come in the other order.
+    [[nodiscard]] bool follows(const Mark& end) const noexcept {
+        return end.time > marked_.time && end.bytes > marked_.bytes;
     }
+    [[nodiscard]] Piece since_mark(std::uint64_t bytes, base::Nanoseconds service, const Mark& end) const noexcept;
 
     bool open_ = false;
-    base::Nanoseconds begin_ = 0;      // the end of a late train
+    Mark begin_;                       // the end of a late train
     std::uint32_t late_count_ = 0;     // since then so many trains were late
     base::Nanoseconds late_time_ = 0;  // and took so long
     std::uint64_t late_bytes_ = 0;     // and had so many bytes
-    std::uint64_t bytes_ = 0;          // of all that came through
-    base::Nanoseconds marked_ = 0;     // when a train was last looked at
-    std::uint64_t marked_bytes_ = 0;   // and `bytes_` then
+    Mark marked_;                      // the end of the train that was looked at last
     Piece latest_;                     // the latest of the late ones, which may be a peer's doing
 };
 

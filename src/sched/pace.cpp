@@ -29,6 +29,7 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours, std::uint
     train_.bytes += bytes;
     train_.messages += messages;
     if (!ours) disturbed();
+    handed_ += bytes;
     backlog_ += bytes;
 }
 
@@ -79,6 +80,8 @@ void Pace::end_stretch(base::Nanoseconds now, const Others& others, const Seen& 
     const auto shown =
         told_ && ours ? saved_up_.came_through(bytes, time, rail_.per_byte) : SavedUp::Shown{time, bytes};
     if (shown.bytes == 0) return;
+    // Looks are too rare to tell where what was saved up ended.
+    bursts_ = bursts_ || ((ends_known(now) || saves_up(now)) && !saved_up_.used_up());
     others_ += others.gone - others_gone_;
     in_front_ += stretch_.in_front;
     add(shown.time, shown.bytes);
@@ -91,16 +94,28 @@ bool Pace::shows_more(base::Nanoseconds time, std::uint64_t bytes) const noexcep
     return to_ticks(time) / static_cast<Ticks>(bytes) < thought;
 }
 
-void Pace::lone(std::uint64_t bytes, std::uint32_t messages, base::Nanoseconds service, Ticks thought,
-                base::Nanoseconds now, base::Nanoseconds busy) noexcept {
+void Pace::lone(const Passage& passage, Ticks thought, base::Nanoseconds now, base::Nanoseconds busy) noexcept {
     if (now < forgiven_until_) return;
-    const auto count = static_cast<Ticks>(bytes);
-    const auto took = std::min(to_ticks(service) / count, slowest);
+    const auto count = static_cast<Ticks>(passage.bytes);
+    const auto took = std::min(to_ticks(passage.service) / count, slowest);
     if (tried(busy)) return end_trial(took, to_ticks(look_time) / count, thought, busy);
+    const auto chance = to_ticks(chance_of(passage)) / count;
+    if (passage.by_host) told_by_host_ = now;
+    const auto end = passage.end.time > 0 ? passage.end : Mark{now, handed_ - backlog_};
     if (took >= thought / 2) shown_ = true;
-    const auto chance = std::min(look_time + message_time * (std::max(messages, std::uint32_t{1}) - 1), longest_chance);
-    if (took <= thought + std::max(to_ticks(chance) / count, thought / 4)) return lateness_.in_time(now);
-    const auto learnt = lateness_.late(bytes, service, now, rail_.per_byte == 0 ? first_late_time : window_time);
+    // What was on the rail may have passed before it was known to have.
+    const auto since_idle =
+        passage.since_idle > 0 ? to_ticks(passage.service_since_idle) / static_cast<Ticks>(passage.since_idle) : took;
+    at_once_.note(since_idle + chance, now);
+    if (took <= thought + std::max(chance, thought / 4)) {
+        if (since_idle < rail_.per_byte / 8) {
+            at_once_seen_ = now;
+            ease();
+        }
+        return lateness_.in_time(end);
+    }
+    const auto window = rail_.per_byte == 0 ? first_late_time : window_time;
+    const auto learnt = lateness_.late(passage.bytes, passage.service, end, window);
     if (before_trial_ > rail_.per_byte && took >= before_trial_ / 4 * 3) {  // the trial met no more than a burst
         relearn(before_trial_);
         doubts_ = doubted_before_ ? doubted : 0;
@@ -110,17 +125,22 @@ void Pace::lone(std::uint64_t bytes, std::uint32_t messages, base::Nanoseconds s
     }
 }
 
+/// A train passed at once, with what the rail had saved up. One that is thought slower than it is gets less than it could
+/// carry: it never has a backlog, no train is late, and so nothing else would ever show that. What was learnt is wrong by an
+/// eighth at times.
+void Pace::ease() noexcept { rail_.per_byte = std::max(rail_.per_byte - rail_.per_byte / 16, learnt_ / 8 * 7); }
+
 /// That a rail is as slow as ever needs no more than one train; how much slower it has become takes several, since somebody may
-/// have been away. Of a guess nothing is known that a moment of absence could be told by.
+/// have been away. Of a guess nothing is known that a moment of absence could be told by: no single train makes it worse.
 void Pace::end_trial(Ticks took, Ticks absent, Ticks thought, base::Nanoseconds busy) noexcept {
     const auto known = rail_.per_byte;
-    const auto shown = hoped_ ? std::max(took - absent, std::min(took, thought))
+    const auto shown = hoped_ ? std::min(std::max(took - absent, std::min(took, thought)), std::max(guess_, thought))
                               : std::clamp(took, per_byte(busy, 1), std::max(2 * known, per_byte(busy, 1)));
     before_trial_ = known;
     doubted_before_ = doubts_ > 0;
     if (hoped_ || shown < known / 4 * 3 || shown > known / 4 * 5) doubts_ = doubted;
     rail_.windows.fill(std::max<Ticks>(shown, 1));
-    rail_.per_byte = rail_.windows.front();
+    learnt_ = rail_.per_byte = rail_.windows.front();
     lateness_.forget();
     shown_ = true;
     end_hope(busy);
@@ -146,11 +166,16 @@ void Pace::add_fed(const Others& others, base::Nanoseconds now) noexcept {
 void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes, std::uint64_t others) noexcept {
     ++window_count_;
     if (doubts_ > 0) --doubts_;
+    if (std::exchange(bursts_, false)) doubts_ = doubted;
     shown_ = true;
     hoped_ = false;
     hoped_bytes_ = 0;
     own_.add(window_count_, time, bytes);
     rail_.add(window_count_, time, bytes + others);
+    learnt_ = rail_.per_byte;
+    // It was short: where something had passed in half of that time, it may have been the beginning of a burst, or its end.
+    const bool burst = at_once_.any(last_, 1) && at_once_.least() < learnt_ / 2;
+    if (window_count_ == 1 && burst) doubts_ = doubted;
     fed_.forget();
     before_trial_ = 0;
     time_ = 0;
@@ -199,6 +224,8 @@ void Pace::relearn(Ticks per_byte) noexcept {
         rate->per_byte = per_byte;
         rate->windows.fill(per_byte);
     }
+    learnt_ = per_byte;
+    bursts_ = false;
     window_count_ = static_cast<std::uint32_t>(rail_.windows.size());
     doubts_ = 0;
     before_trial_ = 0;
@@ -210,9 +237,14 @@ void Pace::correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) co
     const bool proven = proven_.any(now);
     auto known = per_byte(busy, cost.per_byte);
     if (known == 0 && proven) known = std::min(proven_.per_byte(), cost.per_byte);
+    const bool passed = at_once_.any(now, 1);
+    if (rail_.per_byte == 0 && passed) known = std::min(at_once_.least(), known > 0 ? known : cost.per_byte);
     if (known > 0) {
-        // What a byte takes besides G stays what it was; a model that has G wrong may have no such part at all.
-        cost.slope = std::max(known, cost.slope + known - cost.per_byte);
+        // What a byte takes besides G stays what it was; a model that has G wrong may have no such part at all. Nor is there
+        // one that what passed at once did not take.
+        auto besides = std::max<Ticks>(cost.slope - cost.per_byte, 0);
+        if (passed) besides = std::min(besides, at_once_.least());
+        cost.slope = known + besides;
         cost.per_byte = known;
     }
     if (proven) cost.gap = std::min(cost.gap, proven_.gap(cost.per_byte));
@@ -221,6 +253,7 @@ void Pace::correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) co
 void Pace::hope(Cost& cost, Ticks best, base::Nanoseconds busy) noexcept {
     if (shown_ || cost.per_byte <= best || busy - used_ < 2 * half_life) return;
     hoped_ = true;  // for all who use the rail, whoever asks next
+    guess_ = cost.per_byte;
     const auto halvings = std::min<base::Nanoseconds>((busy - used_) / half_life - 1, 62);
     const auto hoped = std::max({cost.per_byte >> halvings, best, Ticks{1}});
     cost.slope = std::max(cost.slope - (cost.per_byte - hoped), hoped);

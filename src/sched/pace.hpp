@@ -46,6 +46,18 @@ struct Train {
     bool undisturbed = true;  // nobody else had anything on the rail
 };
 
+/// What was sent together over an idle rail, or was on a rail when something was handed to it, with that: how long it took.
+struct Passage {
+    std::uint64_t bytes = 0;
+    std::uint32_t messages = 1;     // on the way to the peer then, over whatever rail
+    base::Nanoseconds service = 0;  // besides the latency
+    bool by_host = false;           // the peer's kernel or adapter tells when it came
+    Mark end{};  // when it came, and what was handed over until it was; nothing: all that was has come now
+    // The same from when the rail was last idle on, which nothing is left out of that had come before; nothing: it was idle.
+    std::uint64_t since_idle = 0;
+    base::Nanoseconds service_since_idle = 0;
+};
+
 /// What other processes have on a rail that they share with us.
 struct Others {
     std::uint64_t backlog = 0;  // bytes
@@ -78,16 +90,13 @@ public:
         assert(backlog_ >= bytes);
         pending_ += bytes;
         pending_count_ += messages;
-        lateness_.came_through(bytes);
         backlog_ -= bytes;
     }
     [[nodiscard]] const Train& train() const noexcept { return train_; }
-    /// `bytes` that were sent together over an idle rail, or what was on a rail when something was handed to it, and that, took
-    /// so long besides the latency; `thought` is the G that the policy went by. Both sides look now and then only, and the peer
-    /// takes its time over each of the `messages` that were on the way to it then: what differs by less than that confirms what
-    /// was thought.
-    void lone(std::uint64_t bytes, std::uint32_t messages, base::Nanoseconds service, Ticks thought,
-              base::Nanoseconds now, base::Nanoseconds busy) noexcept;
+    /// `thought` is the G that the policy went by. Both sides look now and then only, and the peer takes its time over each of
+    /// the messages that were on the way to it then, unless its host tells: what differs by less than that confirms what was
+    /// thought.
+    void lone(const Passage& passage, Ticks thought, base::Nanoseconds now, base::Nanoseconds busy) noexcept;
     void settle(base::Nanoseconds now, base::Nanoseconds busy, const Others& others = {},
                 const Seen& seen = {}) noexcept {
         if (pending_ > 0) account(now, busy, others, seen);
@@ -109,6 +118,8 @@ public:
     }
 
     [[nodiscard]] std::uint64_t backlog() const noexcept { return backlog_; }
+    /// All that was ever handed over.
+    [[nodiscard]] std::uint64_t handed() const noexcept { return handed_; }
     /// For how long nothing has come through although there is a backlog; all that had come by `looked` is known. That
     /// nobody looked since says nothing of the rail.
     [[nodiscard]] base::Nanoseconds silent(base::Nanoseconds looked) const noexcept {
@@ -122,6 +133,14 @@ public:
         if (!aged(busy)) return rail_.per_byte;
         const auto halvings = std::min<base::Nanoseconds>((busy - used_) / half_life - 1, 62);
         return std::max(rail_.per_byte >> halvings, std::clamp<Ticks>(prior, 1, rail_.per_byte));
+    }
+    /// Whether peers' hosts have told of late when trains ended: then Lateness knows what bursts take.
+    [[nodiscard]] bool ends_known(base::Nanoseconds now) const noexcept {
+        return told_by_host_ > 0 && now - told_by_host_ < base::second;
+    }
+    /// Whether something passed at once in the last second, although it is known to take its time.
+    [[nodiscard]] bool saves_up(base::Nanoseconds now) const noexcept {
+        return at_once_seen_ > 0 && now - at_once_seen_ < base::second;
     }
     /// Whether its rate is known, but from long ago: others have been preferred to it since.
     [[nodiscard]] bool aged(base::Nanoseconds busy) const noexcept {
@@ -148,6 +167,7 @@ public:
     }
 
 private:
+    void ease() noexcept;
     void end_trial(Ticks took, Ticks absent, Ticks thought, base::Nanoseconds busy) noexcept;
     void end_hope(base::Nanoseconds busy) noexcept;
     static constexpr std::uint64_t first_allowance = 256 * 1024;
@@ -171,6 +191,12 @@ private:
     static constexpr base::Nanoseconds look_time = 20 * base::microsecond;
     static constexpr base::Nanoseconds message_time = 5 * base::microsecond;
     static constexpr base::Nanoseconds longest_chance = 200 * base::microsecond;
+    // A kernel knows when it got something to some microseconds, as does the sender when it was handed over.
+    static constexpr base::Nanoseconds host_time = 5 * base::microsecond;
+    [[nodiscard]] static base::Nanoseconds chance_of(const Passage& passage) noexcept {
+        const auto others = std::max(passage.messages, std::uint32_t{1}) - 1;
+        return passage.by_host ? host_time : std::min(look_time + message_time * others, longest_chance);
+    }
     // The median of three windows is not what trains had shown when two of them are.
     static constexpr std::uint32_t doubted = 2;
     // On a rail so fast that this passes sooner: twice the bursts that networks are known to pass.
@@ -212,6 +238,7 @@ private:
         fed_.forget();
     }
 
+    std::uint64_t handed_ = 0;
     std::uint64_t backlog_ = 0;
     std::uint64_t pending_ = 0;  // delivered since the last settle
     std::uint32_t pending_count_ = 0;
@@ -226,6 +253,7 @@ private:
     std::uint32_t doubts_ = 0;       // ... by trains only: so many windows of a backlog would make it sure
     bool doubted_before_ = false;    // the same before the trial
     bool hoped_ = false;             // it is taken for faster than anything says,
+    Ticks guess_ = 0;                // ... which is that, of the link that was chosen from last,
     std::uint64_t hoped_bytes_ = 0;  // ... and so much came through meanwhile
     base::Nanoseconds used_ = 0;     // when something large last came through, of the busy clock
     std::array<Ticks, 2> past_{};    // rates some time ago: the earlier one, and the later one
@@ -233,6 +261,7 @@ private:
     base::Nanoseconds forgiven_until_ = 0;
     base::Nanoseconds time_ = 0;  // of the window under way
     std::uint64_t bytes_ = 0;
+    bool bursts_ = false;            // it has beginnings of backlogs, over a rail that may have saved something up
     std::uint64_t others_ = 0;       // bytes that the others got meanwhile
     std::uint64_t in_front_ = 0;     // bytes that they should have got in turn with us
     std::uint64_t others_gone_ = 0;  // as last told
@@ -244,9 +273,15 @@ private:
         void add(std::uint32_t count, base::Nanoseconds time, std::uint64_t bytes) noexcept;
     };
     Rate rail_;
+    Ticks learnt_ = 0;  // its G, but for what trains that passed at once have taken off since
     Rate own_;
     Proven proven_;
+    // What a byte took at most in the fastest trains of late: a probe, which the model is from, may have been held up, and they
+    // prove it. Of a rate that traffic has shown they prove nothing, as bursts pass faster than that.
+    LeastOfLate<Ticks> at_once_;
+    base::Nanoseconds at_once_seen_ = 0;  // ... after that, the last that passed so
     Lateness lateness_;
+    base::Nanoseconds told_by_host_ = 0;  // the last of its trains
     Fed fed_;
     std::uint64_t fed_others_ = 0;  // what others had got of the rail then
 };

@@ -27,9 +27,15 @@ public:
         std::uint64_t bytes = 0;  // 0: nothing
     };
     /// The rail was idle.
-    void idle() noexcept { over_ = begun_ = false; }
+    void idle() noexcept {
+        over_ = begun_ = false;
+        passed_ = 0;
+    }
+    /// More has passed since it was idle than networks are known to save up.
+    [[nodiscard]] bool used_up() const noexcept { return passed_ >= most; }
     /// A backlog of so many bytes came through in that time, where a byte is thought to take `per_byte`; 0: nobody knows.
     [[nodiscard]] Shown came_through(std::uint64_t bytes, base::Nanoseconds time, Ticks per_byte) noexcept {
+        passed_ += bytes;
         if (over_) return {time, bytes};
         over_ = to_ticks(time) / static_cast<Ticks>(bytes) >= per_byte / 2;
         if (over_) {
@@ -48,9 +54,10 @@ private:
     // Twice the bursts that networks are known to pass.
     static constexpr std::uint64_t most = 512 * 1024;
 
-    bool over_ = false;   // what it had saved up is used up, or it had nothing
-    bool begun_ = false;  // since it was idle something passed at once
-    Shown at_once_;       // since something took its time
+    bool over_ = false;         // what it had saved up is used up, or it had nothing
+    bool begun_ = false;        // since it was idle something passed at once
+    std::uint64_t passed_ = 0;  // since it was idle
+    Shown at_once_;             // since something took its time
 };
 
 }  // namespace railmux::sched

@@ -55,6 +55,7 @@ inline void look_at_backlog(Candidate& candidate, const Pace& pace, const NodeLo
                             base::Nanoseconds looked) noexcept {
     candidate.backlog = pace.backlog() + node.others(candidate.rail).backlog;
     candidate.silent = pace.silent(looked);
+    candidate.saves_up = pace.saves_up(looked);
 }
 
 /// What is to be known of a candidate whose link costs so much, but for what traffic has shown since (Pace::correct).
@@ -91,10 +92,15 @@ inline void even_out(std::span<Candidate> candidates, std::span<const Pace> pace
         if (alike(candidate) && sure) known = std::min(known, candidate.cost.per_byte);
     }
     const auto common = known == none ? best : known;
+    const auto besides_of = [](const Cost& cost) { return std::max<Ticks>(cost.slope - cost.per_byte, 0); };
+    auto besides = none;
+    for (const auto& candidate : candidates) {
+        if (alike(candidate)) besides = std::min(besides, besides_of(candidate.cost));
+    }
     for (auto& candidate : candidates) {
         if (!alike(candidate) || !doubtful(candidate)) continue;
         auto& cost = candidate.cost;
-        cost.slope = std::max(cost.slope + common - cost.per_byte, common);
+        cost.slope = common + std::min(besides_of(cost), besides);
         cost.per_byte = common;
     }
 }

@@ -16,6 +16,9 @@ constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 constexpr Ticks worth_resting = to_ticks(20 * base::microsecond);
 // This part of its time later a message may come over a rail that is about as fast.
 constexpr Ticks rested_part = 64;
+// The same where rails were seen to save up what they do not use, which gains half of the time.
+constexpr Ticks worth_saving_up = to_ticks(5 * base::microsecond);
+constexpr Ticks saving_part = 8;
 
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
@@ -90,12 +93,15 @@ std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_
         fastest = i;
         least = idle;
     }
-    if (fastest == none || times(bytes, candidates[fastest].cost.per_byte) < worth_resting) return none;
+    if (fastest == none) return none;
+    const bool saves_up = candidates[fastest].saves_up;
+    if (times(bytes, candidates[fastest].cost.per_byte) < (saves_up ? worth_saving_up : worth_resting)) return none;
+    const auto most = least + least / (saves_up ? saving_part : rested_part);
     auto rested = fastest;
     bool several = false;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
-        if (candidate.spare || idle_delivery(candidate.cost, bytes) > least + least / rested_part) continue;
+        if (candidate.spare || idle_delivery(candidate.cost, bytes) > most) continue;
         if (candidate.backlog > 0) return none;
         several = several || i != fastest;
         if (clocks_[candidate.rail].free < clocks_[candidates[rested].rail].free) rested = i;
@@ -128,7 +134,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
     const auto now_ticks = to_ticks(now);
-    const auto rested = most_rested(candidates, bytes);
+    if (const auto rested = most_rested(candidates, bytes); rested < candidates.size()) return rested;
     constexpr auto never = std::numeric_limits<Ticks>::max();
     std::size_t fastest = 0;
     std::size_t first = 0;
@@ -139,10 +145,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
         const auto& candidate = candidates[i];
         if (candidate.spare) continue;  // where all are, the first is as good as any
         const auto delivery = idle_delivery(candidate.cost, idle_bytes);
-        const auto preference = rested == candidates.size() ? preferred_by(candidate, delivery)
-                                : i == rested               ? margin(delivery)
-                                                            : 0;
-        const auto idle = delivery - preference;
+        const auto idle = delivery - preferred_by(candidate, delivery);
         if (idle >= fastest_idle && delivery >= first_delivery) continue;  // however short it waits
         const auto delivered = joined ? delivery : delivery + wait(candidate, now_ticks);
         if (idle < fastest_idle) {

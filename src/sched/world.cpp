@@ -176,7 +176,7 @@ void World::learn_from_trial(const Ack& ack) {
     if (!learns_ || !pace.tried(busy_.time()) || pace.backlog() > 0 || train.bytes < Pace::timed_bytes) return;
     if (node_.others(candidate.rail).backlog > 0) return;
     const auto service = ack.arrival - train.begin - candidate.cost.latency / ticks_per_ns;
-    if (service > 0) pace.lone(train.bytes, train.messages, service, candidate.cost.per_byte, now_, busy_.time());
+    if (service > 0) pace.lone({train.bytes, train.messages, service}, candidate.cost.per_byte, now_, busy_.time());
 }
 
 /// Everything that was acknowledged at this moment is known.

@@ -217,7 +217,7 @@ struct Timing : Books {
         ledger.time(*link, one, now);
         timed = (one.flags & frame_flag::timed) != 0;
         ledger.charge(*link, one, now);
-        const auto arrived = static_cast<std::uint64_t>(now + there) + peers_zero;
+        const Arrival arrived{.at = now + there + peers_zero};
         const auto seq = one.seq;
         now += there + back;
         const FrameHeader answer{.type = FrameType::ack, .flags = frame_flag::timed, .seq = seq};
@@ -232,7 +232,7 @@ struct Timing : Books {
         return sched::to_ns(talk->candidates.front().cost.per_byte);
     }
 
-    static constexpr std::uint64_t peers_zero = 123'456'789'000;
+    static constexpr base::Nanoseconds peers_zero = 123'456'789'000;
     bool timed = false;
 };
 
@@ -386,4 +386,44 @@ TEST_CASE("ledger: a peer that leaves what has landed does not make its rail slo
         CHECK(per_byte == Approx(2e6 / (32 * 4096)).epsilon(0.1));
     }
     f.take(f.sent);
+}
+
+TEST_CASE("ledger: the end of a burst shows the rate, though only its beginning was asked for") {
+    // A shaper passes the first message of each burst at once; for the last one it has saved too little.
+    const bool by_host = GENERATE(false, true);
+    const base::Nanoseconds last_took = 600'000;
+    Books f;
+    const auto cost = [&] {
+        f.ledger.refresh(*f.talk, f.now);
+        return sched::to_ns(f.talk->candidates.front().cost.per_byte);
+    };
+    ArrivalTimes times;
+    const auto burst = [&] {
+        Frame& first = f.frame(2000);
+        Frame& last = f.frame(2000);
+        for (Frame* one : {&first, &last}) {
+            one->payload = one->bytes;
+            f.ledger.time(*f.link, *one, f.now);
+            f.ledger.charge(*f.link, *one, f.now);
+        }
+        REQUIRE((first.flags & frame_flag::timed) != 0);
+        REQUIRE((last.flags & frame_flag::timed) == 0);
+        const auto sent = f.now;
+        f.now += 2000;
+        times.timed = {.at = sent + 1000, .by_host = by_host};
+        const FrameHeader answer{.type = FrameType::ack, .flags = frame_flag::timed, .seq = first.seq};
+        f.ledger.learn_from_before(*f.link, answer, times, f.now);
+        const auto* timed = f.ledger.timed(*f.link, answer, times.timed, f.now);
+        const auto ack = last.seq + 1;
+        times.before = {.at = sent + last_took, .by_host = by_host};
+        times.before_seq = last.seq;
+        f.now = std::max(f.now, sent + last_took + 1000);
+        f.take(ack);
+        if (timed != nullptr) f.ledger.learn_from_timed(*f.link, *timed, f.now);
+        f.now = sent + base::millisecond + 10'000;
+    };
+    for (int i = 0; i < 4; ++i) burst();
+    CHECK(cost() < 1);
+    for (int i = 0; i < 40; ++i) burst();
+    CHECK(cost() == Approx(1'010'000.0 / 4000).epsilon(0.15));
 }

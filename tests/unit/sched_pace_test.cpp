@@ -112,7 +112,7 @@ struct Trains {
         now += service;
         pace.delivered(bytes);
         const auto known = pace.per_byte(busy, thought);
-        pace.lone(bytes, 1, service, known > 0 ? known : thought, now, busy);
+        pace.lone({bytes, 1, service}, known > 0 ? known : thought, now, busy);
         pace.settle(now, busy);
     }
 };
@@ -158,10 +158,66 @@ TEST_CASE("a peer that has many messages to handle does not look like a slow rai
         pace.sent(bytes, now, true, messages);
         now += 50 * base::microsecond;
         pace.delivered(bytes);
-        pace.lone(bytes, messages, 50 * base::microsecond, sched::to_ticks(base::Nanoseconds{1}), now, now);
+        pace.lone({bytes, messages, 50 * base::microsecond}, sched::to_ticks(base::Nanoseconds{1}), now, now);
         pace.settle(now, now);
     }
     CHECK((pace.per_byte() > 0) == (messages == 1));
+}
+
+TEST_CASE("what a peer's host tells shows a rate by less lateness than what its process does", "[sched][pace]") {
+    constexpr std::uint64_t bytes = 8 * kib;
+    const bool by_host = GENERATE(false, true);
+    sched::Pace pace;
+    base::Nanoseconds now = 0;
+    for (int i = 0; i < 400; ++i) {
+        pace.sent(bytes, now);
+        now += 20 * base::microsecond;
+        pace.delivered(bytes);
+        const sched::Passage passage{.bytes = bytes,
+                                     .service = 20 * base::microsecond,
+                                     .by_host = by_host,
+                                     .end = {.time = now, .bytes = pace.handed()}};
+        pace.lone(passage, sched::to_ticks(base::Nanoseconds{1}), now, now);
+        pace.settle(now, now);
+    }
+    CHECK((pace.per_byte() > 0) == by_host);
+}
+
+TEST_CASE("a rate is counted from one end of a train to another, whenever that is told", "[sched][pace]") {
+    // Told late by anything to 2 ms, when more has been handed over, and come through.
+    constexpr std::uint64_t bytes = 64 * kib;
+    sched::Pace pace;
+    base::Nanoseconds end = 0;
+    for (int i = 0; i < 60; ++i) {
+        pace.sent(bytes, end);
+        const sched::Mark mark{.time = end += bytes * 8, .bytes = pace.handed()};
+        pace.delivered(bytes);
+        pace.settle(end, end);
+        const auto told = end + (i % 7) * 333 * base::microsecond;
+        pace.lone({.bytes = bytes, .service = bytes * 8, .end = mark}, sched::to_ticks(base::Nanoseconds{1}), told,
+                  told);
+    }
+    CHECK(sched::to_ns(pace.per_byte()) == Approx(8).epsilon(0.001));
+}
+
+TEST_CASE("a model that a probe has too slow is corrected by what passes at once", "[sched][pace]") {
+    Trains trains{.pace = {}, .thought = sched::to_ticks(base::Nanoseconds{8})};
+    trains.one(64 * kib, 0.5);
+    sched::Cost cost{.slope = sched::to_ticks(base::Nanoseconds{200}),
+                     .per_byte = sched::to_ticks(base::Nanoseconds{8})};
+    trains.pace.correct(cost, trains.now, trains.busy);
+    CHECK(sched::to_ns(cost.per_byte) < 1);
+    CHECK(sched::to_ns(cost.slope) < 2);
+}
+
+TEST_CASE("a rail that passes at once what it is thought to be slow for is thought a little faster", "[sched][pace]") {
+    Trains trains{.pace = {}, .thought = sched::to_ticks(base::Nanoseconds{1})};
+    trains.pace.measured(sched::to_ticks(base::Nanoseconds{8}), 0);
+    CHECK_FALSE(trains.pace.saves_up(trains.now));
+    for (int i = 0; i < 100; ++i) trains.one(32 * kib, 0.1, base::millisecond);
+    CHECK(trains.pace.saves_up(trains.now));
+    CHECK(sched::to_ns(trains.pace.per_byte()) == Approx(7));  // it may be no more than a burst
+    CHECK_FALSE(trains.pace.saves_up(trains.now + 2 * base::second));
 }
 
 TEST_CASE("a guess that is tried, and right, is not taken for no time at all", "[sched][pace]") {
@@ -173,7 +229,7 @@ TEST_CASE("a guess that is tried, and right, is not taken for no time at all", "
     CHECK(cost.per_byte == best);
     pace.sent(2 * kib, 0);
     pace.delivered(2 * kib);
-    pace.lone(2 * kib, 1, 2 * kib * 8, cost.per_byte, 16'384, 10 * base::second);
+    pace.lone({2 * kib, 1, 2 * kib * 8}, cost.per_byte, 16'384, 10 * base::second);
     CHECK(pace.per_byte() == best);
 }
 
@@ -186,7 +242,7 @@ TEST_CASE("a guess that is tried, and still too slow, is not confirmed", "[sched
     pace.hope(cost, sched::to_ticks(base::Nanoseconds{8}), 10 * base::second);
     pace.sent(2 * kib, 0);
     pace.delivered(2 * kib);
-    pace.lone(2 * kib, 1, 2 * kib * 8, guess, 16'384, 10 * base::second);
+    pace.lone({2 * kib, 1, 2 * kib * 8}, guess, 16'384, 10 * base::second);
     CHECK(pace.per_byte() == sched::to_ticks(base::Nanoseconds{8}));
 }
 

@@ -20,7 +20,7 @@ sched::Pace by_trains(double per_byte) {
         pace.sent(64 * kib, now);
         now += service;
         pace.delivered(64 * kib);
-        pace.lone(64 * kib, 1, service, 1, now, 0);
+        pace.lone({64 * kib, 1, service}, 1, now, 0);
         pace.settle(now, 0);
     }
     return pace;
@@ -90,7 +90,7 @@ TEST_CASE("a trial that shows what is known leaves no doubt", "[sched][settling]
     CHECK(pace.tried(later));
     pace.sent(16 * kib, 0);
     pace.delivered(16 * kib);
-    pace.lone(16 * kib, 1, static_cast<base::Nanoseconds>(took * 16 * kib), to_ticks(2.0), base::second, later);
+    pace.lone({16 * kib, 1, static_cast<base::Nanoseconds>(took * 16 * kib)}, to_ticks(2.0), base::second, later);
     CHECK(!pace.tried(later));
     CHECK(pace.doubtful() == (took < 6));
 }

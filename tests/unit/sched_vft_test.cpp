@@ -204,6 +204,22 @@ TEST_CASE("of rails about equal the recent one is chosen", "[sched][vft]") {
     CHECK(vft.choose(rails, 64, 0) == 1);
 }
 
+TEST_CASE("rails that save up get messages in turn though one is thought to be faster", "[sched][vft]") {
+    const bool saves_up = GENERATE(false, true);
+    Vft vft(2);
+    std::array<Candidate, 2> rails{rail(0, 8), rail(1, 8.5)};
+    rails[0].saves_up = saves_up;  // nothing has gone over the other one yet
+    base::Nanoseconds now = 0;
+    std::array<int, 2> got{};
+    for (int i = 0; i < 10; ++i, now += 200 * base::microsecond) {
+        const auto choice = vft.choose(rails, 16 * 1024, now);
+        ++got[choice];
+        auto chosen = rails[choice];
+        send(vft, chosen, 16 * 1024, now);  // and it arrives
+    }
+    CHECK(got[1] == (saves_up ? 5 : 0));
+}
+
 TEST_CASE("of rails about equal heavy messages get the one that has rested for longest", "[sched][vft]") {
     Vft vft(2);
     std::array<Candidate, 2> rails{rail(0), rail(1, 8, 10'400)};
