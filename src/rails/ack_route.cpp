@@ -12,9 +12,7 @@ namespace {
 constexpr std::uint64_t wide_bytes = 16 * 1024;
 // So well is a latency known under traffic.
 constexpr sched::Ticks known_to = sched::to_ticks(10 * base::microsecond);
-}  // namespace
 
-namespace {
 /// An acknowledgement with so many bytes of something else in front of its bits.
 Frame* ack_frame(FramePool& pool, const Session& session, FrameHeader header, std::size_t in_front) {
     std::array<std::byte, Session::max_sack_bytes> sack;

@@ -19,7 +19,7 @@ void RailManager::run_acks(base::Nanoseconds now) {
 /// Tells when frame `seq` came, now, over this link.
 void RailManager::tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now) {
     if (link.asks_too_much()) return;
-    link.over_rail->note_arrivals(link.id);  // there will be more of them
+    link.over_rail->want_arrivals(link.id);  // there will be more of them
     const ArrivalTimes times{.timed = link.arrival(now), .before = link.came.when, .before_seq = link.came.seq};
     enqueue(link, time_frame(pool_, talk.session, seq, times), now);
 }

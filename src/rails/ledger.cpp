@@ -115,96 +115,7 @@ void Ledger::uncharge(Frame& frame, base::Nanoseconds now) noexcept {
     node_.left(link.rail, paces_[link.rail].backlog(), now);
 }
 
-// --- Timing ----------------------------------------------------------------------------------------------------------
-
-void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) noexcept {
-    const auto ahead = paces_[link.rail].backlog() + frame.wire_bytes();
-    const auto rests = [&](const Link::Timed& timed, base::Nanoseconds spacing) {
-        return now - timed.sent < (timed.awaited ? time_out : spacing);
-    };
-    const bool grown = ahead >= sched::Pace::timed_bytes && ahead > 2 * link.timed.ahead;
-    const bool due = grown || !rests(link.timed, link.late ? late_time_spacing : time_spacing);
-    const auto& session = peers_[link.peer].talk->session;
-    const auto& pace = paces_[link.rail];
-    const auto train = pace.backlog() > 0 ? pace.train() : sched::Train{.begin = now};
-    const Link::Timed one{.seq = frame.seq,
-                          .awaited = true,
-                          .ours = ours(link.rail),
-                          .alone = ahead == frame.bytes && frame.bytes > small_bytes,  // bulk shows rates
-                          .messages = session.numbered() - session.heard(),
-                          .ahead = ahead,
-                          .since_idle = train.bytes + frame.wire_bytes(),
-                          .idle = train.begin,
-                          .position = pace.handed() + frame.wire_bytes(),
-                          .end = link.underway.handed() + frame.wire_bytes(),
-                          .sent = now};
-    const auto latest = frame.payload > sched::light_bytes ? std::exchange(link.latest, one) : Link::Timed{};
-    if (!due && (!last || rests(link.timed_end, 0))) return;
-    auto& timed = due ? link.timed : link.timed_end;
-    timed = one;
-    link.latest = {};  // it is asked for
-    if (due && ahead == frame.wire_bytes()) {
-        link.before = latest;
-        link.asked = frame.seq;
-    }
-    frame.flags |= frame_flag::timed;
-    add_flag(frame.data(), frame_flag::timed);
-}
-
-const Link::Timed* Ledger::timed(Link& link, const FrameHeader& header, const Arrival& there,
-                                 base::Nanoseconds now) noexcept {
-    auto* timed = &link.timed;
-    if (!timed->awaited || timed->seq != header.seq) timed = &link.timed_end;
-    if (!timed->awaited || timed->seq != header.seq) return nullptr;  // another one has been asked for since
-    timed->awaited = false;
-    link.passed.note(sched::to_ticks(now - timed->sent) / 2, now);
-    auto& talk = *peers_[link.peer].talk;
-    const auto& cost = talk.candidates[link.place].cost;
-    const auto at = static_cast<std::uint64_t>(there.at);
-    talk.clock.answered(timed->sent, at, now, sched::times(timed->ahead, cost.slope) / sched::ticks_per_ns);
-    timed->arrived = talk.clock.here(at, timed->sent, now);
-    timed->by_host = there.by_host;
-    const bool known = timed->ours && ours(link.rail) && (header.flags & frame_flag::behind) == 0;  // who is late
-    return known ? timed : nullptr;
-}
-
-void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanoseconds now) noexcept {
-    const auto& talk = *peers_[link.peer].talk;
-    const auto& cost = talk.candidates[link.place].cost;
-    const auto way = std::max(latency(link, now) / sched::ticks_per_ns, talk.clock.least_way(now));
-    // Where the process looked later than its host had it, that is no doing of the rail's.
-    const auto there = timed.landed > 0 ? std::min(timed.arrived, timed.landed) : timed.arrived;
-    const auto service = std::max<base::Nanoseconds>(there - timed.sent - way, 0);
-    const auto took = sched::to_ticks(there - timed.sent);
-    const auto predicted = way * sched::ticks_per_ns + sched::times(timed.ahead, cost.slope);
-    link.late = took > predicted + predicted / 2;
-    if (timed.alone) link.lag.arrived(took, predicted, busy_.time());
-    auto& pace = paces_[link.rail];
-    if (timed.ahead < sched::Pace::timed_bytes) return;
-    if (!timed.by_host && pace.ends_known(now)) return;  // there is no need for what may be the process's doing
-    const auto known = pace.per_byte();
-    pace.lone({.bytes = timed.ahead,
-               .messages = timed.messages,
-               .service = service,
-               .by_host = timed.by_host,
-               .end = {there, timed.position},
-               .since_idle = timed.since_idle,
-               .service_since_idle = std::max<base::Nanoseconds>(there - timed.idle - way, 0)},
-              cost.per_byte, now, busy_.time());
-    if (pace.per_byte() > known) link.lag = {};  // that is why they were late
-}
-
-void Ledger::learn_from_before(Link& link, const FrameHeader& header, const ArrivalTimes& times,
-                               base::Nanoseconds now) noexcept {
-    auto before = std::exchange(link.before, {});
-    if (!before.awaited || link.asked != header.seq || before.seq != times.before_seq || times.before.at == 0) return;
-    if (!before.ours || !ours(link.rail) || (header.flags & frame_flag::behind) != 0) return;  // who is late
-    const auto there = static_cast<std::uint64_t>(times.before.at);
-    before.arrived = peers_[link.peer].talk->clock.here(there, before.sent, now);
-    before.by_host = times.before.by_host;
-    before.alone = false;  // it was when it was sent; others may have followed it
-    learn_from_timed(link, before, now);
-}
+// --- What has landed ------------------------------------------------------------------------------------------------
 
 /// What the rail has not been given yet. One that is full has enough to do, whatever waits for it.
 std::uint64_t Ledger::unposted(const Link& link) noexcept {
@@ -304,21 +215,6 @@ void Ledger::learn_from(const Link& by, const FrameHeader& header, const Frame& 
                      newest ? std::optional(header.held) : std::nullopt);
 }
 
-/// What is said of doubtful rails that are taken for equal is believed of their latencies, too, as far as traffic allows: a
-/// probe may have been held up, and then nothing would be sent that shows it.
-void Ledger::even_out(Conversation& talk, base::Nanoseconds now) noexcept {
-    sched::even_out(talk.candidates, paces_, busy_.time());
-    const auto least = sched::least_per_byte(talk.candidates);
-    const auto equal = std::ranges::count(talk.candidates, least, [](const auto& one) { return one.cost.per_byte; });
-    if (equal < 2) return;
-    for (auto& candidate : talk.candidates) {
-        if (!paces_[candidate.rail].doubtful() || candidate.cost.per_byte != least) continue;
-        const auto& passed =
-            links_.at(talk.links[static_cast<std::size_t>(&candidate - talk.candidates.data())]).passed;
-        if (passed.any(now, 1)) candidate.cost.latency = std::min(candidate.cost.latency, passed.least());
-    }
-}
-
 /// As measured by traffic, or by the model.
 sched::Ticks Ledger::latency(const Link& link, base::Nanoseconds now) const noexcept {
     const auto thought = peers_[link.peer].talk->costs[link.place].latency;
@@ -384,6 +280,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         candidate.joins = false;  // nothing of ours is what others handed over
         candidate.recent = talk.follows && link.slot == talk.last_link;
         candidate.heavy_received = link.heavy_received;
+        candidate.latency_bound = link.passed.any(now, 1) ? link.passed.least() : 0;
         pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now, busy_.time(), talk.costs[i].latency);
         if (heard > 0) candidate.cost.latency = heard;
@@ -398,7 +295,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         least = std::min(least, candidate.cost.latency);
     }
     sched::hope(talk.candidates, paces_, busy_.time());
-    even_out(talk, now);
+    sched::even_out(talk.candidates, paces_, busy_.time());
     // The peer chose this link, and knows what we do not: it is worth trying.
     if (trusted != nullptr) trusted->cost.latency = least;
     for (std::size_t i = 0; i < talk.links.size(); ++i) {

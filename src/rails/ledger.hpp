@@ -188,7 +188,6 @@ private:
     void charge_row(Link& link, const Row& row);
     void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
     void learn_from(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
-    void even_out(Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] sched::Ticks latency(const Link& link, base::Nanoseconds now) const noexcept;
     void learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with, base::Nanoseconds now,
                           std::optional<base::Nanoseconds> held);

@@ -165,17 +165,19 @@ void Pace::add_fed(const Others& others, base::Nanoseconds now) noexcept {
 
 void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes, std::uint64_t others) noexcept {
     ++window_count_;
-    if (doubts_ > 0) --doubts_;
-    if (std::exchange(bursts_, false)) doubts_ = doubted;
     shown_ = true;
     hoped_ = false;
     hoped_bytes_ = 0;
     own_.add(window_count_, time, bytes);
     rail_.add(window_count_, time, bytes + others);
     learnt_ = rail_.per_byte;
-    // It was short: where something had passed in half of that time, it may have been the beginning of a burst, or its end.
-    const bool burst = at_once_.any(last_, 1) && at_once_.least() < learnt_ / 2;
-    if (window_count_ == 1 && burst) doubts_ = doubted;
+    // The first is short: where something had passed in half of that time, it may have been the beginning of a burst, or its end.
+    const bool first = window_count_ == 1 && at_once_.any(last_, 1) && at_once_.least() < learnt_ / 2;
+    if (std::exchange(bursts_, false) || first) {
+        doubts_ = doubted;
+    } else if (doubts_ > 0) {
+        --doubts_;
+    }
     fed_.forget();
     before_trial_ = 0;
     time_ = 0;

@@ -53,7 +53,8 @@ struct Passage {
     base::Nanoseconds service = 0;  // besides the latency
     bool by_host = false;           // the peer's kernel or adapter tells when it came
     Mark end{};  // when it came, and what was handed over until it was; nothing: all that was has come now
-    // The same from when the rail was last idle on, which nothing is left out of that had come before; nothing: it was idle.
+    // Bytes and time from when the rail was last idle, to the same end: of `bytes` some may have come before it was known. 0:
+    // these are they.
     std::uint64_t since_idle = 0;
     base::Nanoseconds service_since_idle = 0;
 };

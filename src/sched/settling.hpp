@@ -76,7 +76,8 @@ inline void look_at(Candidate& candidate, const Cost& cost, const Pace& pace, co
 
 /// What is known of a rail by trains only may be wrong by half. If it has 4/9 of the best rate at least, it is taken for as
 /// fast as the best of those that traffic has shown better. Where there is none nobody knows which is faster, so all such rails
-/// are taken for as fast as the best.
+/// are taken for as fast as the best. The same goes for what a byte takes besides, and for latencies as far as traffic allows: a
+/// probe may have been held up, and then nothing would be sent that shows it.
 inline void even_out(std::span<Candidate> candidates, std::span<const Pace> paces, base::Nanoseconds busy) noexcept {
     const auto doubtful = [&](const Candidate& candidate) { return paces[candidate.rail].doubtful(); };
     if (candidates.size() < 2 || std::ranges::none_of(candidates, doubtful)) return;
@@ -94,14 +95,19 @@ inline void even_out(std::span<Candidate> candidates, std::span<const Pace> pace
     const auto common = known == none ? best : known;
     const auto besides_of = [](const Cost& cost) { return std::max<Ticks>(cost.slope - cost.per_byte, 0); };
     auto besides = none;
+    int count = 0;
     for (const auto& candidate : candidates) {
-        if (alike(candidate)) besides = std::min(besides, besides_of(candidate.cost));
+        if (!alike(candidate)) continue;
+        besides = std::min(besides, besides_of(candidate.cost));
+        ++count;
     }
+    if (count < 2) return;
     for (auto& candidate : candidates) {
         if (!alike(candidate) || !doubtful(candidate)) continue;
         auto& cost = candidate.cost;
-        cost.slope = common + std::min(besides_of(cost), besides);
+        cost.slope = common + besides;
         cost.per_byte = common;
+        if (candidate.latency_bound > 0) cost.latency = std::min(cost.latency, candidate.latency_bound);
     }
 }
 

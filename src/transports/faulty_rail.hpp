@@ -53,7 +53,7 @@ public:
     [[nodiscard]] std::string describe(LinkId link) const override { return rail_->describe(link); }
     [[nodiscard]] Pulse pulse(LinkId link) noexcept override { return rail_->pulse(link); }
     [[nodiscard]] std::optional<std::uint64_t> underway(LinkId link) noexcept override { return rail_->underway(link); }
-    void note_arrivals(LinkId link) noexcept override { rail_->note_arrivals(link); }
+    void want_arrivals(LinkId link) noexcept override { rail_->want_arrivals(link); }
     [[nodiscard]] bool prefers_get(LinkId link, std::uint64_t bytes) noexcept override {
         return rail_->prefers_get(link, bytes);
     }

@@ -251,7 +251,7 @@ public:
     }
 
     /// From now on Event::came is wanted of what the link brings, as far as the network tells it and it costs next to nothing.
-    virtual void note_arrivals([[maybe_unused]] LinkId link) noexcept {}
+    virtual void want_arrivals([[maybe_unused]] LinkId link) noexcept {}
 
     /// Whether the other end does better to get the next large message, of so many bytes, over this link at once than to have
     /// it put, for which it first would have to say where to. What it says may change, or be said to find out.

@@ -8,8 +8,8 @@ TEST_CASE("when the host had a frame is not before it was sent, and not after it
     on_each_fixture([](World& world) {
         End near, far;
         std::tie(near, far) = world.link();
-        world.b().note_arrivals(far.id);
-        world.b().note_arrivals({});  // of no link
+        world.b().want_arrivals(far.id);
+        world.b().want_arrivals({});  // of no link
         base::Nanoseconds posted = 0;
         world.on_event = [&](Rail& rail, const Event& event) {
             if (event.came == 0) return;
@@ -25,6 +25,6 @@ TEST_CASE("when the host had a frame is not before it was sent, and not after it
         }
         world.disconnect(near);
         world.until("the end of the link", [&] { return world.log(near).down; });
-        world.b().note_arrivals(far.id);
+        world.b().want_arrivals(far.id);
     });
 }

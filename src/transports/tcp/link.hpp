@@ -54,9 +54,9 @@ struct ReadState {
     std::uint64_t put_region = 0;    // id of the region, to stop when it is dropped
     bool notify = false;
     std::uint32_t immediate = 0;
-    bool stamped = false;          // the kernel has been told to note when something comes
-    std::uint8_t much = 0;         // so many more reads may be stamped: one of late brought as much as is worth it
-    base::Nanoseconds came = 0;    // when the kernel had what was read last; 0: it does not say
+    bool stamped = false;           // the kernel has been told to note when something comes
+    std::uint8_t stamped_left = 0;  // reads that take the note along, until one brings as much as is worth it
+    base::Nanoseconds came = 0;     // when the kernel had what was read last; 0: it does not say
     std::vector<std::byte> carry;  // the beginning of a work, of which the rest has not come yet
 };
 

@@ -56,7 +56,7 @@ public:
     [[nodiscard]] std::string describe(LinkId link) const override;
     [[nodiscard]] Pulse pulse(LinkId link) noexcept override;
     [[nodiscard]] std::optional<std::uint64_t> underway(LinkId link) noexcept override;
-    void note_arrivals(LinkId link) noexcept override;
+    void want_arrivals(LinkId link) noexcept override;
 
     [[nodiscard]] base::Result<Region> add_region(std::span<std::byte> memory, Access access) override;
     void drop_region(const Region& region) noexcept override;

@@ -104,15 +104,18 @@ bool Rail::room_to_read() const noexcept {
 ssize_t Rail::read_plain(Link& link, std::span<iovec> into) noexcept {
     auto& read = link.read;
     ssize_t got = 0;
-    if (read.stamped && read.much > 0) {
+    if (read.stamped && read.stamped_left > 0) {
         got = read_stamped(link.socket.get(), into, read.came);
     } else {
         got = into.size() > 1 ? ::readv(link.socket.get(), into.data(), 2)
                               : ::recv(link.socket.get(), into[0].iov_base, into[0].iov_len, MSG_DONTWAIT);
         read.came = 0;
     }
-    if (got >= stamped_bytes) read.much = stamped_reads;
-    if (got > 0 && got < stamped_bytes && read.much > 0) --read.much;
+    if (got >= stamped_bytes) {
+        read.stamped_left = stamped_reads;
+    } else if (got > 0 && read.stamped_left > 0) {
+        --read.stamped_left;
+    }
     return got;
 }
 

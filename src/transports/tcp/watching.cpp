@@ -136,7 +136,8 @@ Pulse Rail::pulse(LinkId id) noexcept {
             .asked = info.tcpi_total_retrans};
 }
 
-void Rail::note_arrivals(LinkId id) noexcept {
+void Rail::want_arrivals(LinkId id) noexcept {
+    [[maybe_unused]] const auto scope = guard_.enter();
     Link* link = links_.find(id);
     if (link == nullptr || link->phase != LinkPhase::up || link->tls != nullptr || link->read.stamped) return;
     want_stamps(link->socket.get());
