@@ -171,7 +171,8 @@ void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes, std::uint64_t
     own_.add(window_count_, time, bytes);
     rail_.add(window_count_, time, bytes + others);
     learnt_ = rail_.per_byte;
-    // The first is short: where something had passed in half of that time, it may have been the beginning of a burst, or its end.
+    // The first is short: where something had passed in half of that time, it may have been the beginning of a burst, or its
+    // end.
     const bool first = window_count_ == 1 && at_once_.any(last_, 1) && at_once_.least() < learnt_ / 2;
     if (std::exchange(bursts_, false) || first) {
         doubts_ = doubted;

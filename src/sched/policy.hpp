@@ -50,9 +50,9 @@ struct Candidate {
     bool favoured_heavy = false;   // ... and heavy ones did
     bool by_processors = false;    // the processors of the two ends move its bytes, and nothing else does
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
-    Ticks latency_bound = 0;       // the latency of its link is no more than that, by what traffic took; 0: nobody knows
-    bool saves_up = false;  // lately more passed at once than it carries in that time: what it had not used before
-    bool recent = false;    // the destination's last frame came over it: both sides are looking there
+    Ticks latency_bound = 0;  // the latency of its link is no more than that, by what traffic took; 0: nobody knows
+    bool saves_up = false;    // lately more passed at once than it carries in that time: what it had not used before
+    bool recent = false;      // the destination's last frame came over it: both sides are looking there
     std::uint32_t heavy_received = 0;  // heavy frames of the destination's that it brought; wraps around
     std::uint64_t claimed = 0;         // bytes that other destinations' large messages will still bring; split only
 };

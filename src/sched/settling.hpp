@@ -76,8 +76,8 @@ inline void look_at(Candidate& candidate, const Cost& cost, const Pace& pace, co
 
 /// What is known of a rail by trains only may be wrong by half. If it has 4/9 of the best rate at least, it is taken for as
 /// fast as the best of those that traffic has shown better. Where there is none nobody knows which is faster, so all such rails
-/// are taken for as fast as the best. The same goes for what a byte takes besides, and for latencies as far as traffic allows: a
-/// probe may have been held up, and then nothing would be sent that shows it.
+/// are taken for as fast as the best. The same goes for what a byte takes besides, and for latencies as far as traffic allows:
+/// a probe may have been held up, and then nothing would be sent that shows it.
 inline void even_out(std::span<Candidate> candidates, std::span<const Pace> paces, base::Nanoseconds busy) noexcept {
     const auto doubtful = [&](const Candidate& candidate) { return paces[candidate.rail].doubtful(); };
     if (candidates.size() < 2 || std::ranges::none_of(candidates, doubtful)) return;

@@ -42,6 +42,13 @@ inline Config two_rails() {
     return config;
 }
 
+/// The same with this way of making progress, and thread level.
+inline Config with_mode(std::string_view mode, std::string_view level = "single") {
+    auto config = two_rails();
+    config.set("progress", mode).set("thread_level", level);
+    return config;
+}
+
 struct Pair {
     std::optional<Context> a_;
     std::optional<Context> b_;

@@ -1,4 +1,4 @@
-// Progress: an application's own loop, the helper thread, switching between modes, and what sleeping costs.
+// Progress: an application's own loop, the helper thread, and what sleeping costs.
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -20,6 +20,7 @@ using namespace railmux;
 using test::Pair;
 using test::pattern;
 using test::two_rails;
+using test::with_mode;
 
 namespace {
 
@@ -44,12 +45,6 @@ template <typename Over>
         if (sleeps != nullptr) ++*sleeps;
         if (!readable(descriptor, 10s)) return false;
     }
-}
-
-Config with_mode(std::string_view mode, std::string_view level = "single") {
-    auto config = two_rails();
-    config.set("progress", mode).set("thread_level", level);
-    return config;
 }
 
 /// What this thread has slept so far, and how long it has run.
@@ -237,86 +232,6 @@ TEST_CASE("threads: two threads wait while the helper helps", "[engine]") {
     CHECK(wrong == 0);
 }
 
-TEST_CASE("threads: modes change while messages flow", "[engine]") {
-    Pair pair(with_mode("hybrid", GENERATE("single", "multiple")));
-    constexpr int messages = 400;
-    std::thread other([&] {
-        std::vector<std::byte> got(8);
-        for (int i = 0; i < messages; ++i) {
-            pair.b.recv(pair.to_a, 1, got);
-            pair.b.send(pair.to_a, 2, got);
-        }
-    });
-    constexpr std::array modes{ProgressMode::thread, ProgressMode::poll,   ProgressMode::block,
-                               ProgressMode::thread, ProgressMode::thread, ProgressMode::hybrid};
-    std::vector<std::byte> got(8);
-    for (unsigned i = 0; i < messages; ++i) {
-        if (i % 20 == 0) {
-            const auto mode = modes.at(i / 20 % modes.size());
-            pair.a.set_progress(mode);
-            CHECK(pair.a.progress_mode() == mode);
-        }
-        pair.a.send(pair.to_b, 1, pattern(8, i));
-        pair.a.recv(pair.to_b, 2, got);
-        REQUIRE(got == pattern(8, i));
-    }
-    other.join();
-}
-
-namespace {
-
-/// Whether the kernel has the thread asleep.
-bool asleep(pid_t thread) {
-    std::ifstream stat("/proc/self/task/" + std::to_string(thread) + "/stat");
-    std::string text;
-    std::getline(stat, text);
-    const auto name_end = text.rfind(')');
-    return name_end != std::string::npos && text.size() > name_end + 2 && text[name_end + 2] == 'S';
-}
-
-}  // namespace
-
-TEST_CASE("threads: a mode changes while others sleep in a wait", "[engine]") {
-    Pair pair(with_mode("block", "multiple"));
-    constexpr std::array modes{ProgressMode::thread, ProgressMode::block,  ProgressMode::thread,
-                               ProgressMode::poll,   ProgressMode::block,  ProgressMode::hybrid,
-                               ProgressMode::thread, ProgressMode::hybrid, ProgressMode::block};
-    constexpr std::size_t sleepers = 2;  // one has the turn
-    for (const auto mode : modes) {
-        INFO("to " << to_string(mode) << " from " << to_string(pair.a.progress_mode()));
-        std::atomic<std::size_t> over = 0;
-        std::vector<std::thread> all;
-        std::array<std::vector<std::byte>, sleepers> got;
-        std::array<std::atomic<pid_t>, sleepers> ids{};
-        for (std::size_t i = 0; i < sleepers; ++i) {
-            all.emplace_back([&, i] {
-                got.at(i).resize(8);
-                ids.at(i) = ::gettid();
-                pair.a.recv(pair.to_b, i, got.at(i));
-                ++over;
-            });
-        }
-        // In mode poll who has the turn never sleeps.
-        const auto all_asleep = pair.a.progress_mode() == ProgressMode::poll ? sleepers - 1 : sleepers;
-        const auto begun = SteadyClock::now();
-        const auto sleeping = [&] {
-            return static_cast<std::size_t>(
-                std::ranges::count_if(ids, [](const auto& id) { return id != 0 && asleep(id); }));
-        };
-        auto count = sleeping();  // at one moment: who looks for silent links wakes now and then
-        for (; count < all_asleep && SteadyClock::now() < begun + 10s; count = sleeping()) std::this_thread::yield();
-        CHECK(count >= all_asleep);
-        pair.a.set_progress(mode);
-        CHECK(over == 0);
-        for (std::size_t i = 0; i < sleepers; ++i) pair.b.send(pair.to_a, i, pattern(8, static_cast<unsigned>(i)));
-        const auto end = SteadyClock::now() + 10s;
-        while (over < sleepers && SteadyClock::now() < end) pair.b.progress();
-        CHECK(over == sleepers);
-        for (auto& thread : all) thread.join();
-        for (std::size_t i = 0; i < sleepers; ++i) CHECK(got.at(i) == pattern(8, static_cast<unsigned>(i)));
-    }
-}
-
 TEST_CASE("threads: connecting starts none, but for the helper of mode thread", "[engine]") {
     const auto threads = [] {
         std::set<std::string> all;
@@ -340,24 +255,6 @@ TEST_CASE("threads: connecting starts none, but for the helper of mode thread", 
     std::size_t started = 0;
     for (const auto& one : threads()) started += before.contains(one) ? 0 : 1;
     CHECK(started == (mode == "thread" ? 2 : 0));  // of two contexts
-}
-
-TEST_CASE("threads: a mode is not changed from within a callback", "[engine]") {
-    const auto data = pattern(8);
-    Pair pair(with_mode(GENERATE("poll", "thread")));
-    std::atomic<int> told = 0;
-    std::vector<std::byte> got(8);
-    auto receive = pair.b.irecv(pair.to_a, 1, got, [&](const Status&) {
-        try {
-            pair.b.set_progress(ProgressMode::block);
-            told = 1;
-        } catch (const Error& error) {
-            told = error.code() == ErrorCode::invalid_argument ? 2 : 3;
-        }
-    });
-    auto send = pair.a.isend(pair.to_b, 1, data);
-    pair.until([&] { return told != 0; });
-    CHECK(told == 2);
 }
 
 TEST_CASE("threads: a callback that waits is refused instead of waiting for itself", "[engine]") {

@@ -56,6 +56,7 @@ public:
         context_.on_peer_lost([this](const railmux::PeerEvent& event) {
             others_[event.peer.index()] = {};
             const auto process = std::exchange(newest_[event.peer.index()], 0);
+            gone_[event.peer.index()] = process;
             log_ << "lost " << *context_.rank(event.peer) << ' ' << process << std::endl;
         });
         for (std::uint32_t rank = 0; rank < context_.size(); ++rank) {
@@ -135,6 +136,7 @@ private:
         Head head{};
         std::memcpy(&head, room_.data(), sizeof head);
         check(status, head);
+        if (head.process == gone_[status.peer.index()]) return;  // it had come when its sender was given up
         if (other.process != head.process) other.known = false;
         other.process = newest_[status.peer.index()] = head.process;
         other.heard = head.number;
@@ -169,6 +171,7 @@ private:
     std::vector<railmux::Peer> serve_;  // who is to get a first ball
     std::map<std::uint32_t, Other> others_;
     std::map<std::uint32_t, std::uint64_t> newest_;  // the process of each that was heard of last; 0: lost since
+    std::map<std::uint32_t, std::uint64_t> gone_;    // the process of each that was lost last
     std::list<Sent> sent_;
     Words room_ = Words(largest);
     railmux::Request receive_;

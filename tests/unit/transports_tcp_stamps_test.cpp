@@ -53,8 +53,13 @@ TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp
     CHECK(came_of(near.get(), far.get(), 4000) == 0);
     tcp::want_stamps(far.get());
     CHECK(came_of(near.get(), far.get(), 100) == 0);  // nobody asks for that
-    const auto before = base::now_ns();
-    const auto came = came_of(near.get(), far.get(), 4000);
+    auto before = base::now_ns();
+    const auto limit = before + 10 * base::second;
+    auto came = came_of(near.get(), far.get(), 4000);
+    while (came == 0 && before < limit) {  // the first socket of a host that wants it: the kernel begins a moment later
+        before = base::now_ns();
+        came = came_of(near.get(), far.get(), 4000);
+    }
     CHECK(came + base::millisecond > before);  // of a clock that is set
     CHECK(came <= base::now_ns());
     std::array<std::byte, 8> rest{};

@@ -20,25 +20,37 @@ echo "RAILMUX_TEST_MOMENTS=$moments RAILMUX_TEST_SEED=$seed"
 cat >"$work/inside" <<'INSIDE'
 set -euo pipefail
 machine=$1 railmux=$2 moments=$3 seed=$4
-export XDG_CACHE_HOME=/tmp/no-models RAILMUX_LOG=warning RAILMUX_POLICY=round_robin
+export XDG_CACHE_HOME=/tmp/no-models RAILMUX_LOG=debug RAILMUX_POLICY=round_robin
 cd /tmp
 RANDOM=$seed
 port=5000
 problem() {
     echo "PROBLEM: $*"
-    tail -c 4000 err
+    grep -v ' debug: ' err | tail -c 4000
     exit 1
 }
 pause() { # LEAST MOST: so many milliseconds, as $RANDOM says
     local ms=$(($1 + RANDOM % ($2 - $1 + 1)))
     sleep "$((ms / 1000)).$(printf '%03d' $((ms % 1000)))"
 }
-# Whether bytes come and go by rail1: 20 more packets of verbs, within half a minute
+# used NAME MOMENTS: after so many moments, each of which has cost its link, bytes come and go by rail1 again: it has a link,
+# says the soak, and 20 more packets of verbs go then (some go while it is connected, too), within half a minute
 packets() { cat /sys/class/infiniband/rxe1/ports/1/hw_counters/sent_pkts; }
+linked() { # MOMENTS
+    awk -v moments="$1" '/rail verbs:rxe1:1: link .* to [^ ]+ lost: / { lost++; up = 0 }
+                         /rail verbs:rxe1:1: link .* to [^ ]+ up$/ { up = 1 }
+                         END { exit !(up && lost >= moments) }' err
+}
 used() {
-    local i enough=$(($(packets) + 20))
+    local i enough=
     for ((i = 0; i < 600; i++)); do
-        [ "$(packets)" -lt $enough ] || return 0
+        if ! linked "$2"; then
+            enough=
+        elif [ -z "$enough" ]; then
+            enough=$(($(packets) + 20))
+        elif [ "$(packets)" -ge $enough ]; then
+            return 0
+        fi
         kill -0 "$soak" 2>/dev/null || problem "$1: the soak has ended"
         sleep 0.05
     done
@@ -96,11 +108,11 @@ trouble() {
     soak "$@"
     if [ "$machine" = B ]; then
         for ((i = 0; i < count; i++)); do
-            used "$name, moment $i"
+            used "$name, moment $i" $i
             pause 0 600
             $how
         done
-        used "$name, the end"
+        used "$name, the end" "$count"
         kill -INT "$(cat pid)"
     fi
     wait $soak || status=$?

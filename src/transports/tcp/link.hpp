@@ -57,7 +57,7 @@ struct ReadState {
     bool stamped = false;           // the kernel has been told to note when something comes
     std::uint8_t stamped_left = 0;  // reads that take the note along, until one brings as much as is worth it
     base::Nanoseconds came = 0;     // when the kernel had what was read last; 0: it does not say
-    std::vector<std::byte> carry;  // the beginning of a work, of which the rest has not come yet
+    std::vector<std::byte> carry;   // the beginning of a work, of which the rest has not come yet
 };
 
 /// So often in a row a link is read without being slept on before acknowledge_early pays: who sleeps between messages would
