@@ -62,7 +62,7 @@ bool RailManager::take_heard() {
 
 void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                          base::Nanoseconds now) {
-    const Link::Timed* timed = nullptr;
+    std::optional<Link::Timed> timed;
     if ((header.flags & frame_flag::timed) != 0) {
         const auto times = ArrivalTimes::read(body);
         if (!times) return break_off(link, "it sent a malformed acknowledgement", now);
@@ -75,7 +75,7 @@ void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& head
     if (!take_acks(link, header, body, credit, now)) {
         return break_off(link, "it acknowledged what was never sent", now);
     }
-    if (timed != nullptr) ledger_.learn_from_timed(link, *timed, now);
+    if (timed) ledger_.learn_from_timed(link, *timed, now);
 }
 
 bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack, bool credit,

@@ -44,7 +44,7 @@ void Ledger::charge_row(Link& link, const Row& row) {
     pace.sent(first_bytes, row.begun, alone);
     if (row.count > 1) pace.sent(row.bytes - first_bytes, row.ended, alone, row.count - 1);
     node_.sent(link.rail, row.bytes, row.ended);
-    link.underway.handed(row.bytes);
+    link.underway.handed(row.bytes, pace.train().begin);
     if (link.state != LinkState::live) return;  // it goes elsewhere soon
     if (noted(row.first)) [[unlikely]]
         return charge_noted(link, row.first, row.ended);
@@ -297,7 +297,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     sched::hope(talk.candidates, paces_, busy_.time());
     sched::even_out(talk.candidates, paces_, busy_.time());
     // The peer chose this link, and knows what we do not: it is worth trying.
-    if (trusted != nullptr) trusted->cost.latency = least;
+    if (trusted != nullptr) trusted->cost.latency = std::min(trusted->cost.latency, least);
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
         talk.candidates[i].cost.latency += links_.at(talk.links[i]).lag.least(busy_.time());
     }

@@ -78,9 +78,10 @@ public:
     /// more than before is waiting there, or it is the `last` for a while. All that was put off is charged.
     void time(Link& link, Frame& frame, base::Nanoseconds now, bool last = false) noexcept;
     /// The answer, from the peer's clock: what it says of the rail it says whatever its own way took. With what is returned, if
-    /// it is anything, learn_from_timed is to be called, when all that it acknowledges has been.
-    [[nodiscard]] const Link::Timed* timed(Link& link, const FrameHeader& header, const Arrival& there,
-                                           base::Nanoseconds now) noexcept;
+    /// it is anything, learn_from_timed is to be called, when all that it acknowledges has been: by then another frame may be
+    /// timed, so it is a copy.
+    [[nodiscard]] std::optional<Link::Timed> timed(Link& link, const FrameHeader& header, const Arrival& there,
+                                                   base::Nanoseconds now) noexcept;
     void learn_from_timed(Link& link, const Link::Timed& timed, base::Nanoseconds now) noexcept;
     /// ... of the burst before the one that the frame began; before what the answer acknowledges has been.
     void learn_from_before(Link& link, const FrameHeader& header, const ArrivalTimes& times,
@@ -160,6 +161,8 @@ private:
     // A link is timed as often as that: an answer costs both sides some microseconds.
     static constexpr base::Nanoseconds time_spacing = base::millisecond;
     static constexpr base::Nanoseconds late_time_spacing = 250 * base::microsecond;
+    // The end of a burst is told of with the next one, if that is no later: two common clocks go apart by some microseconds.
+    static constexpr base::Nanoseconds told_later = 250 * base::millisecond;
     // After so long without an answer another frame is timed: the answer may be lost, or refused (tell_time).
     static constexpr base::Nanoseconds time_out = 100 * base::millisecond;
     // A peer that is not busy elsewhere acknowledges within that.

@@ -13,6 +13,9 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
     };
     const bool grown = ahead >= sched::Pace::timed_bytes && ahead > 2 * link.timed.ahead;
     const bool due = grown || !rests(link.timed, link.late ? late_time_spacing : time_spacing);
+    const bool asks = due || (last && !rests(link.timed_end, 0));
+    const bool heavy = frame.payload > sched::light_bytes;
+    if (!asks && !heavy) return;
     const auto& session = peers_[link.peer].talk->session;
     const auto& pace = paces_[link.rail];
     const auto train = pace.backlog() > 0 ? pace.train() : sched::Train{.begin = now};
@@ -22,29 +25,29 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
                           .alone = ahead == frame.bytes && frame.bytes > small_bytes,  // bulk shows rates
                           .messages = session.numbered() - session.heard(),
                           .ahead = ahead,
-                          .since_idle = train.bytes + frame.wire_bytes(),
+                          .since_idle = link.underway.handed_since(train.begin) + frame.wire_bytes(),
                           .idle = train.begin,
                           .position = pace.handed() + frame.wire_bytes(),
                           .end = link.underway.handed() + frame.wire_bytes(),
                           .sent = now};
-    const auto latest = frame.payload > sched::light_bytes ? std::exchange(link.latest, one) : Link::Timed{};
-    if (!due && (!last || rests(link.timed_end, 0))) return;
-    auto& timed = due ? link.timed : link.timed_end;
-    timed = one;
-    link.latest = {};  // it is asked for
-    if (due && ahead == frame.wire_bytes()) {
-        link.before = latest;
-        link.asked = frame.seq;
+    if (asks) {
+        (due ? link.timed : link.timed_end) = one;
+        if (due && ahead == frame.wire_bytes()) {
+            link.before = std::exchange(link.latest, {});
+            link.asked = frame.seq;
+        }
     }
+    if (heavy) link.latest = asks ? Link::Timed{} : one;
+    if (!asks) return;
     frame.flags |= frame_flag::timed;
     add_flag(frame.data(), frame_flag::timed);
 }
 
-const Link::Timed* Ledger::timed(Link& link, const FrameHeader& header, const Arrival& there,
-                                 base::Nanoseconds now) noexcept {
+std::optional<Link::Timed> Ledger::timed(Link& link, const FrameHeader& header, const Arrival& there,
+                                         base::Nanoseconds now) noexcept {
     auto* timed = &link.timed;
     if (!timed->awaited || timed->seq != header.seq) timed = &link.timed_end;
-    if (!timed->awaited || timed->seq != header.seq) return nullptr;  // another one has been asked for since
+    if (!timed->awaited || timed->seq != header.seq) return std::nullopt;  // another one has been asked for since
     timed->awaited = false;
     link.passed.note(sched::to_ticks(now - timed->sent) / 2, now);
     auto& talk = *peers_[link.peer].talk;
@@ -54,13 +57,16 @@ const Link::Timed* Ledger::timed(Link& link, const FrameHeader& header, const Ar
     timed->arrived = talk.clock.here(at, timed->sent, now);
     timed->by_host = there.by_host;
     const bool known = timed->ours && ours(link.rail) && (header.flags & frame_flag::behind) == 0;  // who is late
-    return known ? timed : nullptr;
+    return known ? std::optional(*timed) : std::nullopt;
 }
 
 void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanoseconds now) noexcept {
     const auto& talk = *peers_[link.peer].talk;
     const auto& cost = talk.candidates[link.place].cost;
-    const auto way = std::max(latency(link, now) / sched::ticks_per_ns, talk.clock.least_way(now));
+    const auto thought = latency(link, now) / sched::ticks_per_ns;
+    const auto way = std::max(thought, talk.clock.least_way(now));
+    // The model may have a latency that a probe was held up for: of what passes at once nearly all would seem to be that.
+    const auto most_way = std::min(way, link.passed.least() / sched::ticks_per_ns);
     // Where the process looked later than its host had it, that is no doing of the rail's.
     const auto there = timed.landed > 0 ? std::min(timed.arrived, timed.landed) : timed.arrived;
     const auto service = std::max<base::Nanoseconds>(there - timed.sent - way, 0);
@@ -78,18 +84,22 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
                .by_host = timed.by_host,
                .end = {there, timed.position},
                .since_idle = timed.since_idle,
-               .service_since_idle = std::max<base::Nanoseconds>(there - timed.idle - way, 0)},
+               .service_since_idle = std::max<base::Nanoseconds>(there - timed.idle - most_way, 0)},
               cost.per_byte, now, busy_.time());
     if (pace.per_byte() > known) link.lag = {};  // that is why they were late
 }
 
 void Ledger::learn_from_before(Link& link, const FrameHeader& header, const ArrivalTimes& times,
                                base::Nanoseconds now) noexcept {
+    if (!link.before.awaited || link.asked != header.seq) return;
     auto before = std::exchange(link.before, {});
-    if (!before.awaited || link.asked != header.seq || before.seq != times.before_seq || times.before.at == 0) return;
+    if (before.seq != times.before_seq || times.before.at == 0) return;
+    // By then the clocks have gone apart by more than hosts are off by, or nothing is known of the peer's yet.
+    const auto& clock = peers_[link.peer].talk->clock;
+    if (!clock.known() || now - before.sent > told_later) return;
     if (!before.ours || !ours(link.rail) || (header.flags & frame_flag::behind) != 0) return;  // who is late
     const auto there = static_cast<std::uint64_t>(times.before.at);
-    before.arrived = peers_[link.peer].talk->clock.here(there, before.sent, now);
+    before.arrived = clock.here(there, before.sent, now);
     before.by_host = times.before.by_host;
     before.alone = false;  // it was when it was sent; others may have followed it
     learn_from_timed(link, before, now);

@@ -30,6 +30,7 @@ public:
         at_ = now;
         offset_ = there - static_cast<std::uint64_t>(sent + way_);
     }
+    [[nodiscard]] bool known() const noexcept { return known_; }
     /// When by our clock it was `there` over there, of something answered at `now`: after `sent`, that is sure.
     [[nodiscard]] base::Nanoseconds here(std::uint64_t there, base::Nanoseconds sent,
                                          base::Nanoseconds now) const noexcept {

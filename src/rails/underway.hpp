@@ -19,7 +19,11 @@ namespace railmux::rails {
 
 class Underway {
 public:
-    void handed(std::uint64_t bytes) noexcept { handed_ += bytes; }
+    /// `idle`: when the rail was last.
+    void handed(std::uint64_t bytes, base::Nanoseconds idle) noexcept {
+        if (std::exchange(rail_idle_, idle) != idle) before_ = handed_;
+        handed_ += bytes;
+    }
     /// These are. Returns how many of them were not known to have landed.
     [[nodiscard]] std::uint64_t over(std::uint64_t bytes) noexcept {
         assert(unacknowledged() >= bytes);
@@ -40,6 +44,10 @@ public:
     /// All that was ever handed over, and all that has landed.
     [[nodiscard]] std::uint64_t handed() const noexcept { return handed_; }
     [[nodiscard]] std::uint64_t landed() const noexcept { return landed_; }
+    /// What was handed over since the rail was last idle, which was at `idle`.
+    [[nodiscard]] std::uint64_t handed_since(base::Nanoseconds idle) const noexcept {
+        return idle == rail_idle_ ? handed_ - before_ : 0;
+    }
 
     /// Whether the network is to be asked what has landed: now and then, and not for a few bytes.
     [[nodiscard]] bool worth_asking(base::Nanoseconds now) noexcept {
@@ -61,6 +69,8 @@ private:
     std::uint64_t handed_ = 0;
     std::uint64_t landed_ = 0;
     std::uint64_t over_ = 0;
+    std::uint64_t before_ = 0;         // handed over before the rail was idle
+    base::Nanoseconds rail_idle_ = 0;  // ... which it was then
     base::Nanoseconds asked_ = 0;
     bool host_tells_ = false;
 };

@@ -64,11 +64,15 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
             "one of the ends does not keep up, and {} bytes would be there first over it, whatever waits",
             Vft::behind_bytes);
     }
+    if (verdict.rested) {
+        return std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.saves_up; })
+                   ? "it has rested for longest: such rails pass more at once for what they have not used"
+                   : "it has rested for longest, and idle it is about as fast as others";
+    }
     if (verdict.choice != first) {
-        const auto* const preferred = verdict.choice == fastest ? "fastest when idle"
-                                      : chosen.share <= light_bytes || candidates[verdict.choice].recent
-                                          ? "the peer used it last, and idle it is about as fast as others"
-                                          : "it has rested for longest, and idle it is about as fast as others";
+        const auto* const preferred = verdict.choice == fastest
+                                          ? "fastest when idle"
+                                          : "the peer used it last, and idle it is about as fast as others";
         return fmt::format("{}; {} would deliver {:.1f} us earlier, {}", preferred, names[first],
                            us(chosen.delivery - verdict.prospects[first].delivery),
                            why_not_first(verdict, candidates, first));
@@ -95,6 +99,7 @@ Verdict weigh(const Policy& policy, std::span<const Candidate> candidates, std::
     const auto& candidate = candidates[choice];
     const bool favoured = candidate.favoured_heavy || (candidate.favoured_light && bytes <= light_bytes);
     verdict.favoured = favoured && !candidate.spare && bytes <= heavy_bytes;
+    verdict.rested = !verdict.favoured && choice == policy.most_rested(candidates, bytes);
     return verdict;
 }
 
@@ -106,7 +111,7 @@ Verdict judge(const Policy& policy, std::span<const Candidate> candidates, std::
     copy->split(candidates, bytes, now, shares);
     const auto most = static_cast<std::size_t>(std::max_element(shares.begin(), shares.end()) - shares.begin());
     auto verdict = weigh(policy, candidates, bytes, now, most);
-    verdict.favoured = false;
+    verdict.favoured = verdict.rested = false;
     for (std::size_t i = 0; i < shares.size(); ++i) {
         auto& prospect = verdict.prospects[i];
         const auto& cost = candidates[i].cost;

@@ -7,23 +7,30 @@ namespace railmux::sched {
 Lateness::Piece Lateness::since_mark(std::uint64_t bytes, base::Nanoseconds service, const Mark& end) const noexcept {
     Piece piece{.time = end.time - marked_.time, .bytes = end.bytes - marked_.bytes};
     const auto as_late = static_cast<double>(service) * static_cast<double>(piece.bytes) / static_cast<double>(bytes);
-    const auto most = static_cast<double>(std::max(service, piece.time));
-    piece.late = std::max(service, static_cast<base::Nanoseconds>(std::min(as_late, most)));
+    const auto late = std::max(static_cast<double>(service), as_late);
+    // What began before the mark was late before it, too: that is counted already.
+    piece.late = static_cast<base::Nanoseconds>(std::min(late, static_cast<double>(piece.time)));
     return piece;
 }
 
 Ticks Lateness::late(std::uint64_t bytes, base::Nanoseconds service, const Mark& end,
                      base::Nanoseconds window) noexcept {
+    if (end.bytes < floor_) return 0;
     if (!open_) {
         reopen(end);
         return 0;
     }
     if (!follows(end)) return 0;
     const Piece piece = since_mark(bytes, service, end);
-    ++late_count_;
+    if (!marked_late_ || service <= piece.time) {
+        ++late_count_;
+        train_ = {};
+    }
+    marked_late_ = true;
+    train_ += piece;
     late_time_ += piece.late;
     late_bytes_ += piece.bytes;
-    if (piece.late > latest_.late) latest_ = piece;
+    if (train_.late > latest_.late) latest_ = train_;
     marked_ = end;
     const auto time = end.time - begin_.time - latest_.time;
     const auto sum = end.bytes - begin_.bytes - latest_.bytes;

@@ -29,15 +29,20 @@ public:
     /// A train was not late that ended there.
     void in_time(const Mark& end) noexcept {
         const auto time = end.time - begin_.time;
-        if (time >= patience && late_time_ < time / 8) forget();
-        if (follows(end)) marked_ = end;
+        if (time >= patience && late_time_ < time / 8) open_ = false;
+        if (!follows(end)) return;
+        marked_ = end;
+        marked_late_ = false;
     }
     /// A train of `bytes` was late that ended there, after `service` on the rail. Returns G, if at least `window` and enough
     /// bytes after an earlier late one show it, else 0.
     [[nodiscard]] Ticks late(std::uint64_t bytes, base::Nanoseconds service, const Mark& end,
                              base::Nanoseconds window) noexcept;
-    /// Something else happened on the rail.
-    void forget() noexcept { open_ = false; }
+    /// Something else happened on the rail, when so many bytes had been handed to it: what is told of before shows nothing.
+    void forget(std::uint64_t handed) noexcept {
+        open_ = false;
+        floor_ = handed;
+    }
 
 private:
     static constexpr std::uint64_t window_bytes = 32 * 1024;
@@ -50,11 +55,18 @@ private:
         base::Nanoseconds late = 0;  // so long something was late
         base::Nanoseconds time = 0;
         std::uint64_t bytes = 0;
+        void operator+=(const Piece& next) noexcept {
+            late += next.late;
+            time += next.time;
+            bytes += next.bytes;
+        }
     };
 
     void reopen(const Mark& end) noexcept {
+        const auto floor = floor_;
         *this = {};
-        open_ = true;
+        floor_ = floor;
+        open_ = marked_late_ = true;
         begin_ = marked_ = end;
     }
     /// What is told of two links may come in the other order.
@@ -64,11 +76,14 @@ private:
     [[nodiscard]] Piece since_mark(std::uint64_t bytes, base::Nanoseconds service, const Mark& end) const noexcept;
 
     bool open_ = false;
+    std::uint64_t floor_ = 0;
     Mark begin_;                       // the end of a late train
     std::uint32_t late_count_ = 0;     // since then so many trains were late
     base::Nanoseconds late_time_ = 0;  // and took so long
     std::uint64_t late_bytes_ = 0;     // and had so many bytes
-    Mark marked_;                      // the end of the train that was looked at last
+    Mark marked_;                      // the end of the train that was looked at last,
+    bool marked_late_ = false;         // ... which was late
+    Piece train_;                      // the last of them, of which several moments may be told
     Piece latest_;                     // the latest of the late ones, which may be a peer's doing
 };
 

@@ -72,6 +72,7 @@ void Pace::account(base::Nanoseconds now, base::Nanoseconds busy, const Others& 
 void Pace::end_stretch(base::Nanoseconds now, const Others& others, const Seen& seen) noexcept {
     const auto time = now - stretch_.begin;
     const auto bytes = stretch_.through;
+    saved_up_.passed(bytes);
     if (time <= 0) return;
     const bool never_idle = stretch_.waiting >= bytes + (seen.exact ? left_bytes : 0);
     if (!never_idle && !(stretch_.exact && seen.exact && shows_more(time, bytes))) return;
@@ -141,7 +142,7 @@ void Pace::end_trial(Ticks took, Ticks absent, Ticks thought, base::Nanoseconds 
     if (hoped_ || shown < known / 4 * 3 || shown > known / 4 * 5) doubts_ = doubted;
     rail_.windows.fill(std::max<Ticks>(shown, 1));
     learnt_ = rail_.per_byte = rail_.windows.front();
-    lateness_.forget();
+    lateness_.forget(handed_);
     shown_ = true;
     end_hope(busy);
 }
@@ -212,7 +213,7 @@ void Pace::restored(base::Nanoseconds now, base::Nanoseconds busy) noexcept {
     noted_ = now;
     forgiven_until_ = now + forgiven;
     used_ = busy;
-    lateness_.forget();
+    lateness_.forget(handed_);
 }
 
 void Pace::remember(base::Nanoseconds now) noexcept {

@@ -235,7 +235,7 @@ private:
     }
     void disturbed() noexcept {
         train_.undisturbed = false;
-        lateness_.forget();
+        lateness_.forget(handed_);
         fed_.forget();
     }
 

@@ -50,10 +50,10 @@ struct Candidate {
     bool favoured_heavy = false;   // ... and heavy ones did
     bool by_processors = false;    // the processors of the two ends move its bytes, and nothing else does
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
-    Ticks latency_bound = 0;  // the latency of its link is no more than that, by what traffic took; 0: nobody knows
-    bool saves_up = false;    // lately more passed at once than it carries in that time: what it had not used before
-    bool recent = false;      // the destination's last frame came over it: both sides are looking there
+    bool saves_up = false;  // lately more passed at once than it carries in that time: what it had not used before
+    bool recent = false;    // the destination's last frame came over it: both sides are looking there
     std::uint32_t heavy_received = 0;  // heavy frames of the destination's that it brought; wraps around
+    Ticks latency_bound = 0;           // the latency of its link is no more, by what traffic took; 0: nobody knows
     std::uint64_t claimed = 0;         // bytes that other destinations' large messages will still bring; split only
 };
 
@@ -80,6 +80,13 @@ public:
     /// The place in `candidates` (never empty) of the rail that takes a message of `bytes`.
     [[nodiscard]] virtual std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
                                              base::Nanoseconds now) noexcept = 0;
+
+    /// The place of the one that choose() takes for a message of `bytes` because it has rested for longest, whether or not it
+    /// delivers first; candidates.size(): that does not count.
+    [[nodiscard]] virtual std::size_t most_rested(std::span<const Candidate> candidates,
+                                                  [[maybe_unused]] std::uint64_t bytes) const noexcept {
+        return candidates.size();
+    }
 
     /// How much, in the time that it takes, may be handed to the rail of `place`, which choose() has just returned for at most
     /// `bytes`, until another might be chosen for a message of at most as many; 0: each message needs a choice of its own.

@@ -31,11 +31,12 @@ public:
         over_ = begun_ = false;
         passed_ = 0;
     }
+    /// So much of a backlog has come through, whether or not that shows anything.
+    void passed(std::uint64_t bytes) noexcept { passed_ += bytes; }
     /// More has passed since it was idle than networks are known to save up.
     [[nodiscard]] bool used_up() const noexcept { return passed_ >= most; }
     /// A backlog of so many bytes came through in that time, where a byte is thought to take `per_byte`; 0: nobody knows.
     [[nodiscard]] Shown came_through(std::uint64_t bytes, base::Nanoseconds time, Ticks per_byte) noexcept {
-        passed_ += bytes;
         if (over_) return {time, bytes};
         over_ = to_ticks(time) / static_cast<Ticks>(bytes) >= per_byte / 2;
         if (over_) {

@@ -43,6 +43,8 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "vft"; }
     [[nodiscard]] std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
                                      base::Nanoseconds now) noexcept override;
+    [[nodiscard]] std::size_t most_rested(std::span<const Candidate> candidates,
+                                          std::uint64_t bytes) const noexcept override;
     [[nodiscard]] Ticks lead(std::span<const Candidate> candidates, std::size_t place, std::uint64_t bytes,
                              base::Nanoseconds now) const noexcept override;
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
@@ -74,7 +76,6 @@ private:
                                         std::uint64_t bytes) const noexcept;
     [[nodiscard]] Ticks wait(const Candidate& candidate, Ticks now) const noexcept;
     [[nodiscard]] Ticks wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks now) const noexcept;
-    [[nodiscard]] std::size_t most_rested(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept;
     [[nodiscard]] Ticks preferred_by(const Candidate& candidate, Ticks idle) const noexcept;
     [[nodiscard]] Ticks patience(const Candidate& chosen, const Candidate& other, std::uint64_t bytes,
                                  bool fastest) const noexcept;

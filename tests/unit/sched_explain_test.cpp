@@ -65,6 +65,13 @@ TEST_CASE("explain: one frame, and why it goes there", "[sched]") {
     CHECK(in_turn.choice == 1);
     CHECK_THAT(sched::reason(rested, in_turn, rails, names), Contains("it has rested for longest"));
 
+    for (auto& rail : rails) rail.saves_up = true;
+    rails[1].cost.slope += to_ticks(0.5);  // by more than the margin, and to a stream
+    rails[0].stream = rails[1].stream = rails[1].recent = true;
+    const auto saved_up = sched::judge(rested, rails, 16 * 1024, 1'000'000, false);
+    CHECK(saved_up.choice == 1);
+    CHECK_THAT(sched::reason(rested, saved_up, rails, names), Contains("for what they have not used"));
+
     rails = two_rails();
     rails[1].cost = rails[0].cost;
     rails[1].cost.latency += to_ticks(500.0);

@@ -264,3 +264,27 @@ TEST_CASE("what goes over a restored rail first does not show its rate, but a ba
         check_near(flow.per_byte_ns(), 80, 0.05);
     }
 }
+
+TEST_CASE("two moments of one train that are told show its lateness once", "[sched][pace]") {
+    // 16 messages of 16 KiB every 16 or 20 ms over a rail of 8 ns a byte that is thought to have 2; the last two are told of.
+    const auto period = GENERATE(16, 20) * base::millisecond;
+    sched::Pace pace;
+    const auto thought = sched::to_ticks(2.0);
+    const auto known = [&](base::Nanoseconds busy) {
+        const auto per_byte = pace.per_byte(busy, thought);
+        return per_byte > 0 ? per_byte : thought;
+    };
+    for (base::Nanoseconds begin = 0; begin < base::second; begin += period) {
+        pace.sent(256 * kib, begin, true, 16);
+        for (const std::uint64_t bytes : {240 * kib, 256 * kib}) {
+            const auto service = static_cast<base::Nanoseconds>(bytes * 8);
+            const sched::Mark end{begin + service, pace.handed() - 256 * kib + bytes};
+            pace.lone({.bytes = bytes, .messages = 16, .service = service, .by_host = true, .end = end}, known(begin),
+                      begin + service, begin);
+        }
+        pace.delivered(256 * kib, 16);
+        pace.settle(begin + 3 * base::millisecond, begin);
+        CHECK(pace.per_byte() < sched::to_ticks(10.0));
+    }
+    CHECK(sched::to_ns(pace.per_byte()) == Approx(8).epsilon(0.1));
+}

@@ -42,7 +42,8 @@ base::Nanoseconds came_of(int from, int to, std::size_t bytes) {
     REQUIRE(::poll(&readable, 1, 10'000) == 1);
     std::array<iovec, 1> into{iovec{data.data(), bytes}};
     base::Nanoseconds came = -1;
-    REQUIRE(tcp::read_stamped(to, into, came) == static_cast<ssize_t>(bytes));
+    tcp::WallClock clock;
+    REQUIRE(tcp::read_stamped(to, into, clock, came) == static_cast<ssize_t>(bytes));
     return came;
 }
 
@@ -51,7 +52,7 @@ base::Nanoseconds came_of(int from, int to, std::size_t bytes) {
 TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp]") {
     const auto [near, far] = connection();
     CHECK(came_of(near.get(), far.get(), 4000) == 0);
-    tcp::want_stamps(far.get());
+    REQUIRE(tcp::want_stamps(far.get()));
     CHECK(came_of(near.get(), far.get(), 100) == 0);  // nobody asks for that
     auto before = base::now_ns();
     const auto limit = before + 10 * base::second;
@@ -62,9 +63,12 @@ TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp
     }
     CHECK(came + base::millisecond > before);  // of a clock that is set
     CHECK(came <= base::now_ns());
+    tcp::WallClock wall;
+    CHECK(wall.by_ours(2'000'000'000 * base::second) == 0);  // is yet to come
     std::array<std::byte, 8> rest{};
     std::array<iovec, 1> into{iovec{rest.data(), rest.size()}};
     base::Nanoseconds none = -1;
-    CHECK(tcp::read_stamped(far.get(), into, none) == -1);
+    tcp::WallClock clock;
+    CHECK(tcp::read_stamped(far.get(), into, clock, none) == -1);
     CHECK(none == 0);
 }

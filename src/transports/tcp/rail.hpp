@@ -27,6 +27,7 @@
 #include "transports/tcp/link.hpp"
 #include "transports/tcp/netlink.hpp"
 #include "transports/tcp/sockets.hpp"
+#include "transports/tcp/stamps.hpp"
 #include "transports/tcp/tls.hpp"
 #include "transports/transport.hpp"
 
@@ -124,7 +125,7 @@ private:
     void poll_epoll(Batch& batch) noexcept;
     void serve(Link& link, std::uint32_t what, Batch& batch) noexcept;
     void receive(Link& link, Batch& batch) noexcept;
-    [[nodiscard]] static ssize_t read_plain(Link& link, std::span<iovec> into) noexcept;
+    [[nodiscard]] ssize_t read_plain(Link& link, std::span<iovec> into) noexcept;
     void advance_put(Link& link, std::size_t bytes);
     [[nodiscard]] bool room_to_read() const noexcept;
     void parse(Link& link, Batch& batch) noexcept;
@@ -169,6 +170,7 @@ private:
     std::size_t staging_at_ = 0;                      // first byte not parsed
     std::size_t staging_end_ = 0;                     // end of what was read
     std::uint32_t staging_link_ = ~std::uint32_t{0};  // whose bytes those are
+    WallClock wall_clock_;                            // of the stamps of what is read
 
     // Links that received lately are read directly, and are not in the epoll set: being in it would add about 150 ns to
     // every packet, in the kernel's path from the sender.

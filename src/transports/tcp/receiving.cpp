@@ -105,7 +105,7 @@ ssize_t Rail::read_plain(Link& link, std::span<iovec> into) noexcept {
     auto& read = link.read;
     ssize_t got = 0;
     if (read.stamped && read.stamped_left > 0) {
-        got = read_stamped(link.socket.get(), into, read.came);
+        got = read_stamped(link.socket.get(), into, wall_clock_, read.came);
     } else {
         got = into.size() > 1 ? ::readv(link.socket.get(), into.data(), 2)
                               : ::recv(link.socket.get(), into[0].iov_base, into[0].iov_len, MSG_DONTWAIT);
@@ -189,8 +189,9 @@ bool Rail::take_work(Link& link, Batch& batch) noexcept {
     }
     auto& event = batch.next(EventKind::received, link.id);
     event.data = bytes.subspan(header.size(), header.length);
-    event.came = link.read.came;
     staging_at_ += header.length;
+    // The note is of the last byte that was read: what ended long before that came earlier than it says.
+    event.came = staging_end_ - staging_at_ <= stamped_tail ? link.read.came : 0;
     return true;
 }
 

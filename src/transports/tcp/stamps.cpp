@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 
@@ -13,21 +14,29 @@ namespace railmux::transports::tcp {
 namespace {
 constexpr base::Nanoseconds in_ns(const timespec& time) noexcept { return time.tv_sec * base::second + time.tv_nsec; }
 
-/// The stamp is of the clock that people set, whose difference to ours may have changed since; not after now, that is sure.
-base::Nanoseconds by_our_clock(const timespec& stamp) noexcept {
-    timespec now{};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    const auto age = in_ns(now) - in_ns(stamp);
-    return age < 0 ? 0 : base::now_ns() - age;
-}
+// Clocks that are disciplined run apart by no more than this part (500 ppm), and two looks take so long at most.
+constexpr base::Nanoseconds slewed_part = 2000;
+constexpr base::Nanoseconds look_time = 20 * base::microsecond;
 }  // namespace
 
-void want_stamps(int socket) noexcept {
-    const unsigned what = SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
-    ::setsockopt(socket, SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof what);
+base::Nanoseconds WallClock::by_ours(base::Nanoseconds stamp) noexcept {
+    timespec wall{};
+    ::clock_gettime(CLOCK_REALTIME, &wall);
+    const auto now = base::now_ns();
+    const auto ahead = in_ns(wall) - now;
+    const auto doubt = look_time + (now - at_) / slewed_part;
+    const bool known = at_ == 0 || std::abs(ahead - ahead_) <= doubt;
+    ahead_ = ahead;
+    at_ = now;
+    return known && stamp <= in_ns(wall) ? stamp - ahead : 0;
 }
 
-ssize_t read_stamped(int socket, std::span<iovec> into, base::Nanoseconds& came) noexcept {
+bool want_stamps(int socket) noexcept {
+    const unsigned what = SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+    return ::setsockopt(socket, SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof what) == 0;
+}
+
+ssize_t read_stamped(int socket, std::span<iovec> into, WallClock& clock, base::Nanoseconds& came) noexcept {
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(scm_timestamping))> control;
     msghdr message{};
     message.msg_iov = into.data();
@@ -41,7 +50,7 @@ ssize_t read_stamped(int socket, std::span<iovec> into, base::Nanoseconds& came)
     if (told == nullptr || told->cmsg_level != SOL_SOCKET || told->cmsg_type != SCM_TIMESTAMPING) return got;
     scm_timestamping stamps;
     std::memcpy(&stamps, CMSG_DATA(told), sizeof stamps);
-    if (stamps.ts[0].tv_sec != 0) came = by_our_clock(stamps.ts[0]);
+    if (stamps.ts[0].tv_sec != 0) came = clock.by_ours(in_ns(stamps.ts[0]));
     return got;
 }
 

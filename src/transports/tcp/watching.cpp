@@ -140,8 +140,7 @@ void Rail::want_arrivals(LinkId id) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     Link* link = links_.find(id);
     if (link == nullptr || link->phase != LinkPhase::up || link->tls != nullptr || link->read.stamped) return;
-    want_stamps(link->socket.get());
-    link->read.stamped = true;
+    link->read.stamped = want_stamps(link->socket.get());
 }
 
 std::optional<std::uint64_t> Rail::underway(LinkId id) noexcept {
