@@ -28,3 +28,19 @@ TEST_CASE("when the host had a frame is not before it was sent, and not after it
         world.b().want_arrivals(far.id);
     });
 }
+
+TEST_CASE("tcp tells when its host had a frame", "[contract]") {
+    auto tcp = plain_fixtures();
+    std::erase_if(tcp, [](const FixtureMaker& maker) { return maker.name != "tcp"; });
+    on_each_fixture(tcp, [](World& world) {
+        End near, far;
+        std::tie(near, far) = world.link();
+        world.b().want_arrivals(far.id);
+        std::size_t told = 0;
+        world.on_event = [&](Rail&, const Event& event) { told += event.came > 0 ? 1 : 0; };
+        world.until("what a kernel tells that has begun to", [&] {
+            world.send(near, pattern(4000, 1));
+            return told > 0;
+        });
+    });
+}

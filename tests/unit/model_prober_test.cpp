@@ -161,6 +161,17 @@ TEST_CASE("a quick probe of a rail far from its prior keeps its limits", "[model
     }
 }
 
+TEST_CASE("a quick probe whose large messages were all held up has no more than twice G a byte besides", "[model]") {
+    auto truth = test::systems().front().truth;
+    for (auto& range : truth.ranges) range.L.per_byte.ns = 40 * range.G.ns;
+    test::FormulaLink link(truth, 0, 3);
+    Prober quick({.kind = ProbeKind::quick});
+    for (const auto& range : run(quick, link).assessment.model.ranges) {
+        CHECK(range.L.per_byte.ns <= 2 * range.G.ns);
+        CHECK(range.L.per_byte.ns > range.G.ns);
+    }
+}
+
 TEST_CASE("eight messages tell whether a stored model still holds", "[model]") {
     for (const auto& system : test::systems()) {
         for (std::uint64_t seed = 0; seed < 50; ++seed) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "rails_books.hpp"
@@ -17,6 +18,7 @@ namespace {
 struct Timing : Books {
     void send(base::Nanoseconds there, base::Nanoseconds back, std::uint32_t bytes = 4096) {
         Frame& one = frame(bytes);
+        ledger.refresh(*talk, now);
         ledger.time(*link, one, now);
         timed = (one.flags & frame_flag::timed) != 0;
         ledger.charge(*link, one, now);
@@ -50,6 +52,7 @@ TEST_CASE("ledger: a message that its rail held up shows the rate, and one whose
     while (f.now < end) f.send(on_the_way_there ? 350'000 : 5000, on_the_way_there ? 5000 : 350'000);
     if (on_the_way_there) {
         CHECK(f.per_byte() == Approx(360'000.0 / 4096).epsilon(0.1));
+        CHECK(f.latency() < sched::to_ticks(base::Nanoseconds{10'000}));  // the rate explains what they were late by
     } else {
         CHECK(f.per_byte() < 1);
     }
@@ -104,6 +107,7 @@ namespace {
 /// for, the last is told of with what comes next.
 struct Bursts : Books {
     bool by_host = true;
+    std::optional<bool> last_by_host;  // nothing: as the first
     base::Nanoseconds last_took = 600'000;
     ArrivalTimes times{};
 
@@ -115,7 +119,7 @@ struct Bursts : Books {
         const auto sent = now;
         const auto ack = last.seq + 1;
         answer(first.seq, sent + 1000);
-        times.before = {.at = sent + last_took, .by_host = by_host};
+        times.before = {.at = sent + last_took, .by_host = last_by_host.value_or(by_host)};
         times.before_seq = last.seq;
         now = std::max(now, sent + last_took + 1000);
         take(ack);
@@ -151,6 +155,13 @@ TEST_CASE("ledger: the end of a burst shows the rate, though only its beginning 
     CHECK(f.per_byte() < 1);
     for (int i = 0; i < 40; ++i) f.one();
     CHECK(f.per_byte() == Approx(1'010'000.0 / 4000).epsilon(0.15));
+}
+
+TEST_CASE("ledger: while hosts tell, when a process looked shows nothing") {
+    Bursts f;
+    f.last_by_host = false;
+    for (int i = 0; i < 40; ++i) f.one();
+    CHECK(f.per_byte() < 1);
 }
 
 TEST_CASE("ledger: a few bytes that are asked for between two bursts lose nothing of the end of the first") {

@@ -82,6 +82,17 @@ TEST_CASE("what is only a guess is no better known", "[sched][settling]") {
     CHECK(rails.per_byte(0) == 8);
 }
 
+TEST_CASE("a doubtful rail that is alike is no further away than traffic allows", "[sched][settling]") {
+    const bool sure = GENERATE(false, true);
+    const auto per_byte = GENERATE(8.0, 80.0);
+    Rails rails(8, true, per_byte, sure);
+    rails.candidates[1].cost.latency = to_ticks(62'000.0);
+    rails.candidates[1].latency_bound = to_ticks(5000.0);
+    sched::even_out(rails.candidates, rails.paces, 0);
+    CHECK(rails.candidates[1].cost.latency == to_ticks(sure || per_byte > 8 ? 62'000.0 : 5000.0));
+    CHECK(rails.candidates[0].cost.latency == 1000);
+}
+
 TEST_CASE("a trial that shows what is known leaves no doubt", "[sched][settling]") {
     const auto took = GENERATE(8.0, 7.0, 3.0);
     sched::Pace pace;
