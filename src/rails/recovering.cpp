@@ -27,7 +27,14 @@ void RailManager::lose(const Link& link, std::string_view cause, base::Nanosecon
     auto& known = peers_[link.peer];
     const auto& name = rails_[link.rail].traits().name;
     ++known.traffic[link.rail].links_lost;
-    log_.warning("rail {}: link {} to {} lost: {}", name, link.label, peers_.name(link.peer), cause);
+    const auto what = fmt::format("rail {}: link {} to {} lost: {}", name, link.label, peers_.name(link.peer), cause);
+    // All that was sent has arrived then, and what comes is for nobody: the peer may just have left, too, and said so over
+    // another link.
+    if (said_goodbye_) {
+        log_.info("{}", what);
+    } else {
+        log_.warning("{}", what);
+    }
     const auto latency = known.talk->costs[link.place].latency / sched::ticks_per_ns;
     recovery_.lost({.pair = pair_of(link),
                     .label = link.label,
