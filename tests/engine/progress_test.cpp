@@ -5,10 +5,8 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <set>
 #include <string>

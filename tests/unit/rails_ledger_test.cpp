@@ -1,7 +1,6 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
-#include <memory>
 #include <vector>
 
 #include "forwarding_rail.hpp"

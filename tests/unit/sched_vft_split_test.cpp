@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
-#include <random>
 #include <vector>
 
 #include "sched/claims.hpp"
@@ -14,12 +12,8 @@
 
 using namespace railmux;
 using sched::Candidate;
-using sched::Cost;
-using sched::to_ticks;
 using sched::Vft;
-using sched::VftStage;
 using sched::test::rail;
-using sched::test::send;
 using sched::test::split;
 using test::mib;
 

@@ -2,18 +2,15 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <random>
 #include <vector>
 
-#include "sched/claims.hpp"
 #include "sched/vft.hpp"
 #include "sched_rails.hpp"
 #include "sched_sizes.hpp"
 
 using namespace railmux;
 using sched::Candidate;
-using sched::Cost;
 using sched::to_ticks;
 using sched::Vft;
 using sched::VftStage;

@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <catch2/catch.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -25,8 +26,6 @@
 #include "transports/shm/memory.hpp"
 #include "transports/shm/rail.hpp"
 #include "transports/shm/socket.hpp"
-
-#include <catch2/catch.hpp>
 
 namespace shm_strangers {
 
