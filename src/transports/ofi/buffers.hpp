@@ -75,6 +75,12 @@ struct ReceiveBuffer : Operation {
     bool spoiled = false;  // one of them never comes, and nobody knows where it would have ended
 
     ReceiveBuffer(const Port& port, std::size_t size) : pages(port, size), bytes(size) { receive = true; }
+
+    /// Of a completion that has one.
+    [[nodiscard]] std::span<const std::byte> message(const fi_cq_data_entry& completion,
+                                                     const Port& port) const noexcept {
+        return {port.multi_receive ? static_cast<const std::byte*>(completion.buf) : pages.data(), completion.len};
+    }
 };
 
 class ReceiveBuffers {

@@ -24,7 +24,7 @@ LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::by
     if (!remote) return refuse_to_connect("the address of the other side is malformed");
     if (const auto way = address_.reach(*remote); way.reach == Reach::never) return refuse_to_connect(way.why);
     std::string trouble;
-    auto* peer = endpoint_->peers.find(remote->endpoint, trouble);
+    auto* peer = endpoint_->peers.find(*remote, trouble);
     if (peer == nullptr) return refuse_to_connect(trouble);
     Link& link = new_link(Phase::greeting, peer);
     link.message_bytes = std::min<std::size_t>(endpoint_->port.message_bytes, remote->message_bytes);
@@ -57,7 +57,7 @@ void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
 }
 
 void Rail::say_bye(const Link& link) {
-    if (link.peer == nullptr) return;
+    if (link.peer == nullptr || link.peer->died()) return;
     greet(*link.peer, link.id, encode(Header{.kind = Kind::bye, .to = link.theirs}, link.name(), {}));
 }
 
@@ -148,7 +148,7 @@ void Rail::take_hello(std::span<const std::byte> body) {
         return;
     }
     std::string trouble;
-    auto* peer = endpoint_->peers.find(remote->endpoint, trouble);
+    auto* peer = endpoint_->peers.find(*remote, trouble);
     if (peer == nullptr) {
         log_.warning("rail {}: a hello ignored: {}", traits_.name, trouble);
         return;

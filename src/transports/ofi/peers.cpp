@@ -1,11 +1,18 @@
 #include "transports/ofi/peers.hpp"
 
+#include <csignal>
+
 #include <algorithm>
+#include <cerrno>
 
 namespace railmux::transports::ofi {
 
-Peer* Peers::find(std::span<const std::byte> endpoint, std::string& trouble) {
-    std::string key(reinterpret_cast<const char*>(endpoint.data()), endpoint.size());
+bool Peer::died() const noexcept {
+    return process != 0 && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
+}
+
+Peer* Peers::find(const RailAddress& address, std::string& trouble) {
+    std::string key(reinterpret_cast<const char*>(address.endpoint.data()), address.endpoint.size());
     if (const auto known = peers_.find(key); known != peers_.end()) {
         known->second.last_used = ++uses_;
         return &known->second;
@@ -21,9 +28,14 @@ Peer* Peers::find(std::span<const std::byte> endpoint, std::string& trouble) {
         trouble = inserted < 0 ? in_words(inserted) : "the provider does not take the address";
         return nullptr;
     }
+    if (port_.outlives_rail()) peer.process = address.process;
     peer.label = address_text(port_.peers.get(), key.data());
     peer.last_used = ++uses_;
     return &peers_.emplace(std::move(key), peer).first->second;
+}
+
+bool Peers::any_stranded() const noexcept {
+    return std::ranges::any_of(peers_, [](const auto& entry) { return entry.second.stranded(); });
 }
 
 /// Makes room for one more.

@@ -9,9 +9,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <span>
 #include <string>
 
+#include "transports/ofi/address.hpp"
 #include "transports/ofi/fabric.hpp"
 #include "transports/ofi/turns.hpp"
 
@@ -19,6 +19,7 @@ namespace railmux::transports::ofi {
 
 struct Peer {
     fi_addr_t at = FI_ADDR_UNSPEC;
+    std::uint32_t process = 0;  // where the two share memory
     std::uint32_t links = 0;
     std::uint32_t sending = 0;  // buffers on their way to it
     std::uint32_t waiting = 0;  // greetings that the provider has not taken yet
@@ -27,6 +28,10 @@ struct Peer {
     std::string label;
 
     [[nodiscard]] bool idle() const noexcept { return links == 0 && sending == 0 && waiting == 0; }
+    /// What is on its way there is for no link.
+    [[nodiscard]] bool stranded() const noexcept { return links == 0 && sending > 0; }
+    /// Whoever died within shm (1.17) holds its locks for good: its memory is better left alone.
+    [[nodiscard]] bool died() const noexcept;
 };
 
 class Peers {
@@ -34,9 +39,10 @@ public:
     explicit Peers(const Port& port) noexcept : port_(port) {}
 
     /// nullptr where the provider does not take the address; `trouble` says why.
-    [[nodiscard]] Peer* find(std::span<const std::byte> endpoint, std::string& trouble);
+    [[nodiscard]] Peer* find(const RailAddress& address, std::string& trouble);
     /// The one of a link that ends.
     void release(Peer& peer) noexcept { --peer.links; }
+    [[nodiscard]] bool any_stranded() const noexcept;
 
 private:
     static constexpr std::size_t most_idle = 64;

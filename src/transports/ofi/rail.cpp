@@ -41,6 +41,7 @@ Rail::Rail(std::string name, Port port, Reopening::Open open, Common& common, ba
       common_(common),
       endpoint_(std::make_unique<Endpoint>(std::move(port))),
       reopening_(std::move(open)),
+      fading_(common.outliving),
       awake_(epoll_descriptor()) {
     const auto& info = *endpoint_->port.info;
     use_endpoint();
@@ -59,7 +60,7 @@ Rail::Rail(std::string name, Port port, Reopening::Open open, Common& common, ba
                .events = endpoint_->port.descriptor >= 0,
                .ordered = true,
                .keepalive = true,
-               .comes_back = !endpoint_->port.outlives_rail(),
+               .comes_back = true,
                .posts_need_polls = true,
                .by_processors = address_.stays_on_host(),
                .shared = !address_.stays_on_host(),  // whose speed is that of memory, which has no queue
@@ -70,9 +71,7 @@ Rail::Rail(std::string name, Port port, Reopening::Open open, Common& common, ba
 Rail::~Rail() {
     part();
     if (endpoint_ == nullptr || !endpoint_->port.outlives_rail()) return;
-    endpoint_->send_buffers.unregister();
-    endpoint_->receive_buffers.unregister();
-    common_.outliving.push_back(std::move(endpoint_->port));  // without progress nothing touches the buffers
+    Fading::keep(*endpoint_, common_.outliving);
 }
 
 /// Tells the other sides, and waits a moment for the provider to carry it.
@@ -127,6 +126,7 @@ void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> re
     if (link.peer != nullptr) {
         link.peer->turns.forget(link.id);
         endpoint_->peers.release(*link.peer);
+        if (link.peer->stranded() && endpoint_->port.completes_in_order()) stranded_since_ = base::now_ns();
     }
     if (phase == Phase::requested) --requests_;
     if (phase == Phase::requested && events_.withdraw_request(link.id)) {  // nobody above has heard of it
@@ -170,7 +170,6 @@ void Rail::use_endpoint() {
 
 /// At each poll while the rail is down: nothing that it lent is looked at any more.
 void Rail::come_back() noexcept {
-    if (!traits_.comes_back) return;
     if (endpoint_ != nullptr) return let_go();
     if (const auto trouble = reopening_.take_trouble(); !trouble.empty()) {
         if (reopening_.given_up()) {
@@ -212,7 +211,8 @@ void Rail::let_go() noexcept {
     ready_.clear();
     refused_.clear();
     room_ = false;
-    reopening_.begin(std::move(endpoint_));
+    if (endpoint_->port.outlives_rail()) fading_.add(std::move(endpoint_));
+    reopening_.begin(std::move(endpoint_), std::exchange(obstructed_, false));
 }
 
 std::string Rail::describe(LinkId id) const {

@@ -22,6 +22,7 @@
 #include "transports/link_table.hpp"
 #include "transports/ofi/address.hpp"
 #include "transports/ofi/endpoint.hpp"
+#include "transports/ofi/fading.hpp"
 #include "transports/ofi/link.hpp"
 #include "transports/ofi/reopening.hpp"
 #include "transports/ofi/wire.hpp"
@@ -36,7 +37,7 @@ public:
     struct Common {
         std::uint64_t owner = 0;  // random
         base::Nanoseconds hello_limit = 0;
-        std::vector<Port> outliving;  // endpoints whose rails are gone (Port::outlives_rail)
+        std::vector<Port> outliving;  // endpoints that no rail has any more (Port::outlives_rail)
     };
 
     /// The rail `name` of an endpoint. A hello that is not heard within the limit ends its link: providers may try
@@ -70,6 +71,8 @@ private:
     static constexpr base::Nanoseconds untold_limit = base::second;
     // Without a buffer, while none comes back from those that are no more: by then it would have from any other provider.
     static constexpr base::Nanoseconds stranded_limit = 10 * base::second;
+    // Where nothing else is told before: long for whoever is there and looks, short for whoever waits behind it.
+    static constexpr base::Nanoseconds obstructed_limit = 100 * base::millisecond;
 
     struct Greeting {  // a message about a link, which the provider has not taken yet
         Peer* peer = nullptr;
@@ -112,6 +115,7 @@ private:
     void go_on_with_puts() noexcept;
     void fail(Link& link, ssize_t code);
     void look_for_stranded() noexcept;
+    void look_for_obstruction() noexcept;
 
     // receiving.cpp
     void give_up_earliest();
@@ -133,11 +137,13 @@ private:
     Common& common_;
     std::unique_ptr<Endpoint> endpoint_;  // nullptr while it is opened anew
     Reopening reopening_;
+    Fading fading_;
     base::FileDescriptor awake_;  // readable when the endpoint's descriptor or that of reopening_ is
     RailAddress address_;
     std::vector<std::byte> encoded_address_;
     std::size_t inject_bytes_ = 0;
     bool down_ = false;
+    bool obstructed_ = false;     // why it is down: nothing that failed, and would fail again
     bool unlike_before_ = false;  // what was opened anew last
 
     RegionTable regions_;

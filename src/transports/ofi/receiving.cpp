@@ -13,6 +13,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     Batch batch{events};
     take_back();
+    if (fading_.any()) fading_.poll();
     if (down_) {
         come_back();
         hand_out(batch);
@@ -45,9 +46,10 @@ void Rail::take_back() noexcept {
 
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    if (!traits_.events || !events_.empty()) return -1;
+    if (!traits_.events || !events_.empty() || fading_.any()) return -1;
     if (down_) return endpoint_ == nullptr ? awake_.get() : -1;
     if (found_at_ < found_end_ || !ready_.empty() || !greetings_.empty() || untold_since_ > 0) return -1;
+    if (stranded_since_ > 0 && endpoint_->port.completes_in_order()) return -1;
     if (std::exchange(room_, false)) return -1;
     // Where nothing is on its way, nothing tells when there is room: it is told once, at once.
     bool silent_refusal = false;
@@ -125,9 +127,7 @@ void Rail::take_completion(const fi_cq_data_entry& completion, Batch& batch) noe
     }
     auto& buffer = *static_cast<ReceiveBuffer*>(operation);
     if (completion.len > 0) {
-        const auto* data =
-            endpoint_->port.multi_receive ? static_cast<const std::byte*>(completion.buf) : buffer.pages.data();
-        const std::span message(data, completion.len);
+        const auto message = buffer.message(completion, endpoint_->port);
         take_message(buffer, message, batch);
         endpoint_->receive_buffers.came(buffer, message);
     }
@@ -138,7 +138,8 @@ void Rail::take_completion(const fi_cq_data_entry& completion, Batch& batch) noe
 /// The provider is through with a buffer that was sent.
 void Rail::sent(SendBuffer& buffer) noexcept {
     --buffer.peer->sending;
-    if (buffer.peer->links == 0) stranded_since_ = 0;
+    // Where they come in order, the next of them may be stranded, too.
+    if (buffer.peer->links == 0) stranded_since_ = endpoint_->port.completes_in_order() ? base::now_ns() : 0;
     if (Link* link = links_.find(buffer.link); link != nullptr) {
         --link->sending;
         link->sending_bytes -= buffer.bytes;

@@ -88,9 +88,10 @@ Reopening::~Reopening() {
     lock.unlock();
 }
 
-void Reopening::begin(std::unique_ptr<Endpoint> failed) noexcept {
+void Reopening::begin(std::unique_ptr<Endpoint> failed, bool at_once) noexcept {
     shared_->running = true;  // there is no thread that would look at it
-    auto run = [shared = shared_, open = open_, first = opened_at_ + period, failed = std::move(failed)]() mutable {
+    const auto first = at_once ? 0 : opened_at_ + period;
+    auto run = [shared = shared_, open = open_, first, failed = std::move(failed)]() mutable {
         failed.reset();
         auto opened = shared->open(open, first);
         shared->end(std::move(opened));

@@ -28,8 +28,8 @@ public:
     Reopening(const Reopening&) = delete;
     Reopening& operator=(const Reopening&) = delete;
 
-    /// Not while it is at it.
-    void begin(std::unique_ptr<Endpoint> failed) noexcept;
+    /// Not while it is at it. `failed` may be nullptr: there is none to close. At once: not after the period.
+    void begin(std::unique_ptr<Endpoint> failed, bool at_once) noexcept;
     /// What it has opened; nullptr: nothing yet. Then it is no longer at it.
     [[nodiscard]] std::unique_ptr<Endpoint> take() noexcept;
     /// Why the last try failed, if that is another reason than was told before.

@@ -174,6 +174,7 @@ void Rail::look_for_stranded() noexcept {
     const auto now = base::now_ns();
     if (now < next_look_for_stranded_) return;
     next_look_for_stranded_ = now + 100 * base::millisecond;
+    if (endpoint_->port.completes_in_order()) return look_for_obstruction();
     const auto starved = std::exchange(starved_bytes_, 0);
     if (starved == 0 || !endpoint_->send_buffers.mostly_stranded(starved)) {
         stranded_since_ = 0;
@@ -181,6 +182,19 @@ void Rail::look_for_stranded() noexcept {
         stranded_since_ = now;
     } else if (now - stranded_since_ > stranded_limit) {
         rail_down("most of its buffers are on their way to endpoints that are no more, and do not come back");
+    }
+}
+
+/// Behind what is stranded nothing comes back any more, and links run out of room.
+void Rail::look_for_obstruction() noexcept {
+    if (!endpoint_->peers.any_stranded()) {
+        stranded_since_ = 0;
+    } else if (stranded_since_ > 0 && base::now_ns() - stranded_since_ > obstructed_limit) {
+        links_.for_each([&](const Link& link) {
+            if (link.phase != Phase::free) say_bye(link);
+        });
+        obstructed_ = true;
+        rail_down("what was sent to a process that is no more is in the way of all that is sent (docs/ofi.md)");
     }
 }
 
