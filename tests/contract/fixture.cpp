@@ -106,7 +106,8 @@ Fixture over_fabric(const std::string& device) {
 
 /// The domains with and without RDMA that there are.
 std::vector<std::string> fabric_devices() {
-    std::vector<std::string> devices{"tcp;ofi_rxm:lo", "shm", "udp;ofi_rxd:lo"};
+    std::vector<std::string> devices{"tcp;ofi_rxm:lo", "udp;ofi_rxd:lo"};
+    if (RAILMUX_FABRIC_SHM_PAIRS) devices.emplace_back("shm");
     if (!has_rdma()) return devices;
     restrain_fabric();
     Surroundings around;

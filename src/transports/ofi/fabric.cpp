@@ -79,6 +79,14 @@ std::vector<std::byte> name_of(const std::string& provider, fid_ep* endpoint) {
     return name;
 }
 
+/// A buffer with less room than for the largest message is filled.
+void limit_multi_receives(const Port& port) {
+    if (!port.multi_receive) return;
+    const int code = fi_setopt(&port.endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &port.message_bytes,
+                               sizeof port.message_bytes);
+    if (code != 0) throw failure(port.info->fabric_attr->prov_name, "fi_setopt", code);
+}
+
 }  // namespace
 
 std::vector<Info> query(const std::string& provider, const std::string& domain) {
@@ -158,12 +166,11 @@ Port open_port(Info info, Largest largest, bool sleeps) {
     if (const int code = fi_ep_bind(endpoint, &port.completions->fid, FI_TRANSMIT | FI_RECV); code != 0) {
         throw failure(provider, "fi_ep_bind", code);
     }
+    // shm knew of no receives before the endpoint was enabled; since 2.0 rxm and shm take the limit over just then.
+    const bool limit_first = FI_MAJOR(fi_version()) >= 2;
+    if (limit_first) limit_multi_receives(port);
     if (const int code = fi_enable(endpoint); code != 0) throw failure(provider, "fi_enable", code);
-    if (port.multi_receive) {  // shm knows of no receives before the endpoint is enabled
-        const int code = fi_setopt(&endpoint->fid, FI_OPT_ENDPOINT, FI_OPT_MIN_MULTI_RECV, &port.message_bytes,
-                                   sizeof port.message_bytes);
-        if (code != 0) throw failure(provider, "fi_setopt", code);
-    }
+    if (!limit_first) limit_multi_receives(port);
     port.name = name_of(provider, endpoint);
     return port;
 }

@@ -60,7 +60,8 @@ bool discard_all(Endpoint& endpoint) noexcept {
         count = 1;
     }
     if (count < 0) return count == -FI_EAGAIN;
-    for (const auto& completion : std::span(found).first(static_cast<std::size_t>(count))) discard(endpoint, completion);
+    for (const auto& completion : std::span(found).first(static_cast<std::size_t>(count)))
+        discard(endpoint, completion);
     return !endpoint.receive_buffers.idle() || endpoint.receive_buffers.post().empty();
 }
 
