@@ -138,8 +138,8 @@ kill_asleep() {
 }
 stopped_asleep() {
     local call
-    kill -STOP "$1"
-    until grep -q '^State:.T' "/proc/$1/status"; do :; done
+    kill -STOP "$1" || return 1
+    until grep -q '^State:.T' "/proc/$1/status"; do kill -0 "$1" || return 1; done
     read -r call _ <"/proc/$1/syscall"
     case $call in
         7 | 232 | 281 | 441 | 22 | 73) return 0 ;;  # poll and its like, on x86-64 and on arm64
@@ -184,7 +184,10 @@ for _ in 1 2 3; do  # once in a while nothing is on its way
     rm -f "/dev/shm/$victim:"*
     ! grep -q 'ofi:shm down: what was sent to a process that is no more is in the way' "$work/listener" || break
 done
-grep -q 'ofi:shm is up again' "$work/listener" || fail "nothing was in the way"
+libfabric=$(sed -n 's/^RAILMUX_LIBFABRIC_VERSION:[A-Z]*=//p' "$build/CMakeCache.txt")
+if [ "$(printf '%s\n' 2.5 "$libfabric" | sort -V | head -n 1)" != 2.5 ]; then  # since then nothing is
+    grep -q 'ofi:shm is up again' "$work/listener" || fail "nothing was in the way"
+fi
 end_listener
 
 echo "a rail of libfabric beside one of tcp: both carry"

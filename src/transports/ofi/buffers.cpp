@@ -63,6 +63,17 @@ bool SendBuffers::mostly_stranded(std::size_t bytes) noexcept {
     return static_cast<std::size_t>(stranded) > all.size() / 2;
 }
 
+const SendBuffer* SendBuffers::oldest() const noexcept {
+    const SendBuffer* oldest = nullptr;
+    for (const auto* size : {&common_, &large_}) {
+        for (const auto& buffer : size->all) {
+            if (buffer.peer == nullptr || buffer.number == 0) continue;
+            if (oldest == nullptr || buffer.number < oldest->number) oldest = &buffer;
+        }
+    }
+    return oldest;
+}
+
 void SendBuffers::unregister() noexcept {
     for (auto& pages : pages_) pages.unregister();
 }

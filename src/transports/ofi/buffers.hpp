@@ -26,8 +26,9 @@ struct SendBuffer : Operation {
     std::size_t room = 0;
     std::size_t bytes = 0;  // of the message
     void* descriptor = nullptr;
-    Peer* peer = nullptr;  // where it goes; nullptr: it is free
-    LinkId link;           // whose it is; the link may be gone
+    Peer* peer = nullptr;      // where it goes; nullptr: it is free
+    LinkId link;               // whose it is; the link may be gone
+    std::uint64_t number = 0;  // of those that are told of in order (Obstruction); 0: it is told of at once
 };
 
 class SendBuffers {
@@ -42,6 +43,8 @@ public:
     }
     /// Whether most of those with room for so many bytes are on their way to peers without links.
     [[nodiscard]] bool mostly_stranded(std::size_t bytes) noexcept;
+    /// The one with the least number of those that are on their way and have one; nullptr: there is none.
+    [[nodiscard]] const SendBuffer* oldest() const noexcept;
     [[nodiscard]] std::size_t on_their_way() const noexcept {
         return common_.all.size() - common_.free.size() + large_.all.size() - large_.free.size();
     }

@@ -26,6 +26,7 @@ LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::by
     std::string trouble;
     auto* peer = endpoint_->peers.find(*remote, trouble);
     if (peer == nullptr) return refuse_to_connect(trouble);
+    if (processes_.died(peer->process)) return refuse_to_connect("its process is no more");
     Link& link = new_link(Phase::greeting, peer);
     link.message_bytes = std::min<std::size_t>(endpoint_->port.message_bytes, remote->message_bytes);
     link.patience = common_.hello_limit;
@@ -57,7 +58,7 @@ void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
 }
 
 void Rail::say_bye(const Link& link) {
-    if (link.peer == nullptr || link.peer->died()) return;
+    if (link.peer == nullptr || processes_.died(link.peer->process)) return;
     greet(*link.peer, link.id, encode(Header{.kind = Kind::bye, .to = link.theirs}, link.name(), {}));
 }
 
@@ -88,6 +89,7 @@ Rail::Sent Rail::send_greeting(const Greeting& greeting) noexcept {
     }
     buffer->peer = greeting.peer;
     buffer->bytes = 0;  // of no link's
+    buffer->number = 0;
     buffer->link = greeting.link;
     ++greeting.peer->sending;
     if (Link* link = links_.find(greeting.link); link != nullptr) ++link->sending;
@@ -110,11 +112,9 @@ void Rail::send_greetings() noexcept {
 }
 
 /// Providers differ in what they do about an endpoint that is no more: some never tell, some try again for minutes. What is
-/// counted is time in which this process looked: one that was stopped for a while has not waited.
+/// counted is time in which this process looked.
 void Rail::lose_patience() noexcept {
-    const auto now = base::now_ns();
-    const auto waited = std::min(last_look_ == 0 ? 0 : now - last_look_, 10 * base::millisecond);
-    last_look_ = now;
+    const auto waited = patience_spent_.look(base::now_ns());
     std::erase_if(impatient_, [&](LinkId id) {
         Link* link = links_.find(id);
         if (link == nullptr || link->phase != Phase::greeting || link->patience == 0) return true;
@@ -130,7 +130,7 @@ void Rail::lose_patience() noexcept {
         if (over) --greeting.peer->waiting;
         return over;
     });
-    if (greetings_.empty() && impatient_.empty()) last_look_ = 0;
+    if (greetings_.empty() && impatient_.empty()) patience_spent_.end();
 }
 
 // --- Receiving them --------------------------------------------------------------------------------------------------

@@ -166,8 +166,10 @@ Port open_port(Info info, Largest largest, bool sleeps) {
     if (const int code = fi_ep_bind(endpoint, &port.completions->fid, FI_TRANSMIT | FI_RECV); code != 0) {
         throw failure(provider, "fi_ep_bind", code);
     }
-    // shm knew of no receives before the endpoint was enabled; since 2.0 rxm and shm take the limit over just then.
-    const bool limit_first = FI_MAJOR(fi_version()) >= 2;
+    // Since 2.0 rxm and shm take the limit over when the endpoint is enabled. Before that shm, and opx and sm2 to this day,
+    // have no receives until then, and crash.
+    const bool takes_over = provider == "shm" || provider.find("ofi_rxm") != provider.npos;
+    const bool limit_first = takes_over && FI_MAJOR(fi_version()) >= 2;
     if (limit_first) limit_multi_receives(port);
     if (const int code = fi_enable(endpoint); code != 0) throw failure(provider, "fi_enable", code);
     if (!limit_first) limit_multi_receives(port);
@@ -176,6 +178,8 @@ Port open_port(Info info, Largest largest, bool sleeps) {
 }
 
 bool Port::outlives_rail() const noexcept { return std::string_view(info->fabric_attr->prov_name) == "shm"; }
+
+bool Port::completes_in_order() const noexcept { return outlives_rail() && fi_version() < FI_VERSION(2, 5); }
 
 std::size_t Port::max_peers() const noexcept { return outlives_rail() ? 255 : ~std::size_t{0}; }
 

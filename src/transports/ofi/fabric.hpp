@@ -59,9 +59,9 @@ struct Port {
     // shm (1.17) goes on using the memory of endpoints of its own process that are closed, when others of the process send to
     // them or are closed in their turn. Such an endpoint stays until the transport ends.
     [[nodiscard]] bool outlives_rail() const noexcept;
-    // shm (1.17) tells that large messages are through in the order in which they were sent: behind one to a process that has
-    // died, or does not look any more, none ever is.
-    [[nodiscard]] bool completes_in_order() const noexcept { return outlives_rail(); }
+    /// Whether it tells that messages which it does not copy at once are through in the order in which they were sent: behind
+    /// one to a process that has died none ever is. shm does, before libfabric 2.5.
+    [[nodiscard]] bool completes_in_order() const noexcept;
     /// What the address vector takes. shm does not notice when there are more; itself is one of them.
     [[nodiscard]] std::size_t max_peers() const noexcept;
     [[nodiscard]] bool registers() const noexcept { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }

@@ -18,6 +18,8 @@ namespace {
 // Whoever sends learns by a bye that nobody listens; one that does not look for so long may be left waiting.
 constexpr base::Nanoseconds patience = base::second;
 
+enum class Found { something, nothing, failure };
+
 /// Whoever asks for a link is told at once that it is not here any more, and looks for it where it is now.
 void refuse(Endpoint& endpoint, std::span<const std::byte> body) {
     const auto hello = parse_hello(body);
@@ -26,10 +28,11 @@ void refuse(Endpoint& endpoint, std::span<const std::byte> body) {
     std::string trouble;
     auto* peer = endpoint.peers.find(*remote, trouble);
     const auto refusal = encode(Header{.kind = Kind::refusal, .to = hello->from}, std::span<const std::byte>{});
-    auto* buffer = peer == nullptr || peer->died() ? nullptr : endpoint.send_buffers.take(refusal.size());
+    auto* buffer = peer == nullptr ? nullptr : endpoint.send_buffers.take(refusal.size());
     if (buffer == nullptr) return;
     base::copy(buffer->data, refusal.data(), refusal.size());
     buffer->peer = peer;
+    buffer->number = 0;
     if (fi_send(endpoint.port.endpoint.get(), buffer->data, refusal.size(), buffer->descriptor, peer->at,
                 &buffer->context) != 0)
         endpoint.send_buffers.give(*buffer);
@@ -48,21 +51,28 @@ void discard(Endpoint& endpoint, const fi_cq_data_entry& completion) {
         endpoint.receive_buffers.filled(buffer);
 }
 
-/// False: it has failed.
-bool discard_all(Endpoint& endpoint) noexcept {
+Found discard_some(Endpoint& endpoint) {
     std::array<fi_cq_data_entry, 32> found;
     auto* queue = endpoint.port.completions.get();
     auto count = fi_cq_read(queue, found.data(), found.size());
     if (count == -FI_EAVAIL) {
         fi_cq_err_entry entry{};
-        if (fi_cq_readerr(queue, &entry, 0) != 1) return false;
+        if (fi_cq_readerr(queue, &entry, 0) != 1) return Found::nothing;  // another time
         found[0] = {.op_context = entry.op_context, .flags = entry.flags, .len = 0, .buf = nullptr, .data = 0};
         count = 1;
     }
-    if (count < 0) return count == -FI_EAGAIN;
+    if (count == 0 || count == -FI_EAGAIN) return Found::nothing;
+    if (count < 0) return Found::failure;
     for (const auto& completion : std::span(found).first(static_cast<std::size_t>(count)))
         discard(endpoint, completion);
-    return !endpoint.receive_buffers.idle() || endpoint.receive_buffers.post().empty();
+    if (endpoint.receive_buffers.idle() && !endpoint.receive_buffers.post().empty()) return Found::failure;
+    return Found::something;
+}
+
+void say(Endpoint& endpoint, std::vector<Bye>& byes) {
+    std::erase_if(byes, [&](const Bye& bye) {
+        return fi_inject(endpoint.port.endpoint.get(), bye.message.data(), bye.message.size(), bye.to) != -FI_EAGAIN;
+    });
 }
 
 }  // namespace
@@ -71,13 +81,22 @@ Fading::~Fading() {
     for (auto& entry : entries_) keep(*entry.endpoint, kept_);
 }
 
-void Fading::add(std::unique_ptr<Endpoint> endpoint) {
-    entries_.push_back({std::move(endpoint), base::now_ns() + patience});
+void Fading::add(std::unique_ptr<Endpoint> endpoint, std::span<const fi_cq_data_entry> unread, std::vector<Bye> byes) {
+    for (const auto& completion : unread) discard(*endpoint, completion);
+    entries_.push_back({.endpoint = std::move(endpoint), .byes = std::move(byes)});
+}
+
+bool Fading::over(Entry& entry) {
+    if (!entry.byes.empty()) say(*entry.endpoint, entry.byes);
+    const auto found = discard_some(*entry.endpoint);
+    const auto waited = entry.looked.look(base::now_ns());
+    entry.waited = found == Found::something ? 0 : entry.waited + waited;
+    return found == Found::failure || entry.waited > patience;
 }
 
 void Fading::poll() noexcept {
     std::erase_if(entries_, [&](Entry& entry) {
-        if (base::now_ns() < entry.until && discard_all(*entry.endpoint)) return false;
+        if (!over(entry)) return false;
         keep(*entry.endpoint, kept_);
         return true;
     });

@@ -6,13 +6,22 @@
 // Lifetime: refers to where the ports are kept.
 #pragma once
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/clock.hpp"
 #include "transports/ofi/endpoint.hpp"
+#include "transports/ofi/looked_time.hpp"
 
 namespace railmux::transports::ofi {
+
+/// The end of a link, to be told to its other side.
+struct Bye {
+    fi_addr_t to = FI_ADDR_UNSPEC;
+    std::vector<std::byte> message;
+};
 
 class Fading {
 public:
@@ -21,11 +30,13 @@ public:
     Fading(const Fading&) = delete;
     Fading& operator=(const Fading&) = delete;
 
-    /// An endpoint without links. Nothing that it lent is looked at any more.
-    void add(std::unique_ptr<Endpoint> endpoint);
+    /// An endpoint whose links have ended, what was read of its completions and not looked at, and what is to be said. Nothing
+    /// that it lent is looked at any more.
+    void add(std::unique_ptr<Endpoint> endpoint, std::span<const fi_cq_data_entry> unread, std::vector<Bye> byes);
     void poll() noexcept;
     /// Whether one is to be polled.
     [[nodiscard]] bool any() const noexcept { return !entries_.empty(); }
+    [[nodiscard]] std::size_t kept() const noexcept { return kept_.size() + entries_.size(); }
 
     /// Takes it out of use: without progress nothing touches its buffers.
     static void keep(Endpoint& endpoint, std::vector<Port>& kept);
@@ -33,8 +44,11 @@ public:
 private:
     struct Entry {
         std::unique_ptr<Endpoint> endpoint;
-        base::Nanoseconds until = 0;
+        std::vector<Bye> byes;
+        base::Nanoseconds waited = 0;  // since something came last
+        LookedTime looked;
     };
+    [[nodiscard]] static bool over(Entry& entry);
 
     std::vector<Port>& kept_;
     std::vector<Entry> entries_;

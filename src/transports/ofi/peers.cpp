@@ -1,15 +1,8 @@
 #include "transports/ofi/peers.hpp"
 
-#include <csignal>
-
 #include <algorithm>
-#include <cerrno>
 
 namespace railmux::transports::ofi {
-
-bool Peer::died() const noexcept {
-    return process != 0 && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH;
-}
 
 Peer* Peers::find(const RailAddress& address, std::string& trouble) {
     std::string key(reinterpret_cast<const char*>(address.endpoint.data()), address.endpoint.size());
@@ -32,10 +25,6 @@ Peer* Peers::find(const RailAddress& address, std::string& trouble) {
     peer.label = address_text(port_.peers.get(), key.data());
     peer.last_used = ++uses_;
     return &peers_.emplace(std::move(key), peer).first->second;
-}
-
-bool Peers::any_stranded() const noexcept {
-    return std::ranges::any_of(peers_, [](const auto& entry) { return entry.second.stranded(); });
 }
 
 /// Makes room for one more.

@@ -28,10 +28,6 @@ struct Peer {
     std::string label;
 
     [[nodiscard]] bool idle() const noexcept { return links == 0 && sending == 0 && waiting == 0; }
-    /// What is on its way there is for no link.
-    [[nodiscard]] bool stranded() const noexcept { return links == 0 && sending > 0; }
-    /// Whoever died within shm (1.17) holds its locks for good: its memory is better left alone.
-    [[nodiscard]] bool died() const noexcept;
 };
 
 class Peers {
@@ -42,7 +38,6 @@ public:
     [[nodiscard]] Peer* find(const RailAddress& address, std::string& trouble);
     /// The one of a link that ends.
     void release(Peer& peer) noexcept { --peer.links; }
-    [[nodiscard]] bool any_stranded() const noexcept;
 
 private:
     static constexpr std::size_t most_idle = 64;

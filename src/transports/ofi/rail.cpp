@@ -126,7 +126,7 @@ void Rail::end(Link& link, std::string_view cause, std::span<const std::byte> re
     if (link.peer != nullptr) {
         link.peer->turns.forget(link.id);
         endpoint_->peers.release(*link.peer);
-        if (link.peer->stranded() && endpoint_->port.completes_in_order()) stranded_since_ = base::now_ns();
+        if (link.sending > 0 && endpoint_->port.completes_in_order()) obstruction_.suspect();
     }
     if (phase == Phase::requested) --requests_;
     if (phase == Phase::requested && events_.withdraw_request(link.id)) {  // nobody above has heard of it
@@ -200,18 +200,26 @@ void Rail::come_back() noexcept {
 
 /// Of an endpoint that has no links any more.
 void Rail::let_go() noexcept {
+    const std::span unread(found_.data() + found_at_, found_.data() + found_end_);
+    if (endpoint_->port.outlives_rail()) fading_.add(std::move(endpoint_), unread, std::exchange(byes_, {}));
     found_at_ = found_end_ = 0;
     untold_since_ = 0;
     starved_bytes_ = 0;
     stranded_since_ = 0;
     greetings_.clear();
     impatient_.clear();
-    last_look_ = 0;
+    patience_spent_.end();
+    obstruction_.clear();
     putting_.clear();
     ready_.clear();
     refused_.clear();
     room_ = false;
-    if (endpoint_->port.outlives_rail()) fading_.add(std::move(endpoint_));
+    if (fading_.kept() >= most_kept) {
+        log_.warning(
+            "rail {}: it stays down: {} of its endpoints are kept, with 16 MiB each; start this process anew to use it",
+            traits_.name, fading_.kept());
+        return;
+    }
     reopening_.begin(std::move(endpoint_), std::exchange(obstructed_, false));
 }
 

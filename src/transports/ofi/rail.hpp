@@ -24,6 +24,9 @@
 #include "transports/ofi/endpoint.hpp"
 #include "transports/ofi/fading.hpp"
 #include "transports/ofi/link.hpp"
+#include "transports/ofi/looked_time.hpp"
+#include "transports/ofi/obstruction.hpp"
+#include "transports/ofi/processes.hpp"
 #include "transports/ofi/reopening.hpp"
 #include "transports/ofi/wire.hpp"
 #include "transports/regions.hpp"
@@ -71,8 +74,7 @@ private:
     static constexpr base::Nanoseconds untold_limit = base::second;
     // Without a buffer, while none comes back from those that are no more: by then it would have from any other provider.
     static constexpr base::Nanoseconds stranded_limit = 10 * base::second;
-    // Where nothing else is told before: long for whoever is there and looks, short for whoever waits behind it.
-    static constexpr base::Nanoseconds obstructed_limit = 100 * base::millisecond;
+    static constexpr std::size_t most_kept = 16;  // endpoints that outlive their use, of 16 MiB each
 
     struct Greeting {  // a message about a link, which the provider has not taken yet
         Peer* peer = nullptr;
@@ -151,10 +153,10 @@ private:
     std::uint32_t requests_ = 0;
 
     std::deque<Greeting> greetings_;
-    std::vector<LinkId> impatient_;    // links whose hello has not been heard
-    base::Nanoseconds last_look_ = 0;  // of lose_patience
-    std::vector<LinkId> putting_;      // links with an open put
-    std::vector<LinkId> ready_;        // links with early messages whose turn has come
+    std::vector<LinkId> impatient_;  // links whose hello has not been heard
+    LookedTime patience_spent_;      // by those two
+    std::vector<LinkId> putting_;    // links with an open put
+    std::vector<LinkId> ready_;      // links with early messages whose turn has come
 
     EventQueue events_;
     std::vector<ReceiveBuffer*> lent_views_;  // of frames handed out
@@ -162,11 +164,16 @@ private:
     std::array<fi_cq_data_entry, 32> found_;  // completions, from found_at_ to found_end_ not looked at
     std::size_t found_at_ = 0;
     std::size_t found_end_ = 0;
+    bool all_read_ = false;               // the provider had no more, when asked last
+    std::vector<Bye> byes_;               // to be said over the endpoint that is left
     base::Nanoseconds untold_since_ = 0;  // an error that the provider has not told; 0: there is none
     std::vector<LinkId> refused_;         // links whose last work was refused, at least
     std::size_t starved_bytes_ = 0;       // of a message for which there was no buffer since the last look
     base::Nanoseconds next_look_for_stranded_ = 0;
     base::Nanoseconds stranded_since_ = 0;
+    Obstruction obstruction_;
+    std::uint64_t numbered_ = 0;  // of messages that are told of in order
+    Processes processes_;
     bool moved_ = false;  // pieces of puts, in this poll
     bool room_ = false;   // came since for one of them or an open put, perhaps without an event that would tell
     base::ThreadGuard guard_;

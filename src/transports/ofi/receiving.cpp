@@ -32,6 +32,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     }
     if (!greetings_.empty() || !impatient_.empty()) lose_patience();
     if (starved_bytes_ > 0 || stranded_since_ > 0) look_for_stranded();
+    if (obstruction_.suspected() && all_read_ && !down_) look_for_obstruction();
     if (!events_.empty()) hand_out(batch);
     if (std::exchange(moved_, false) && batch.count == 0 && !batch.full()) batch.next(EventKind::moved, LinkId{});
     return batch.count;
@@ -46,10 +47,9 @@ void Rail::take_back() noexcept {
 
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    if (!traits_.events || !events_.empty() || fading_.any()) return -1;
+    if (!traits_.events || !events_.empty()) return -1;
     if (down_) return endpoint_ == nullptr ? awake_.get() : -1;
     if (found_at_ < found_end_ || !ready_.empty() || !greetings_.empty() || untold_since_ > 0) return -1;
-    if (stranded_since_ > 0 && endpoint_->port.completes_in_order()) return -1;
     if (std::exchange(room_, false)) return -1;
     // Where nothing is on its way, nothing tells when there is room: it is told once, at once.
     bool silent_refusal = false;
@@ -99,6 +99,7 @@ bool Rail::more_completions() noexcept {
     while (found_at_ == found_end_) {
         found_at_ = found_end_ = 0;
         const auto count = fi_cq_read(endpoint_->port.completions.get(), found_.data(), found_.size());
+        all_read_ = count == -FI_EAGAIN;
         if (count == -FI_EAVAIL) {
             if (take_error()) continue;
             const auto now = base::now_ns();
@@ -138,8 +139,7 @@ void Rail::take_completion(const fi_cq_data_entry& completion, Batch& batch) noe
 /// The provider is through with a buffer that was sent.
 void Rail::sent(SendBuffer& buffer) noexcept {
     --buffer.peer->sending;
-    // Where they come in order, the next of them may be stranded, too.
-    if (buffer.peer->links == 0) stranded_since_ = endpoint_->port.completes_in_order() ? base::now_ns() : 0;
+    if (buffer.peer->links == 0) stranded_since_ = 0;
     if (Link* link = links_.find(buffer.link); link != nullptr) {
         --link->sending;
         link->sending_bytes -= buffer.bytes;

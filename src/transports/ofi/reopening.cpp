@@ -88,9 +88,9 @@ Reopening::~Reopening() {
     lock.unlock();
 }
 
-void Reopening::begin(std::unique_ptr<Endpoint> failed, bool at_once) noexcept {
+void Reopening::begin(std::unique_ptr<Endpoint> failed, bool soon) noexcept {
     shared_->running = true;  // there is no thread that would look at it
-    const auto first = at_once ? 0 : opened_at_ + period;
+    const auto first = opened_at_ + (soon ? moment : period);
     auto run = [shared = shared_, open = open_, first, failed = std::move(failed)]() mutable {
         failed.reset();
         auto opened = shared->open(open, first);

@@ -21,6 +21,7 @@ public:
     using Open = std::function<Port()>;
     /// From one try to the next, and from one that worked: one that fails at once again costs no more than that.
     static constexpr base::Nanoseconds period = 5 * base::second;
+    static constexpr base::Nanoseconds moment = 500 * base::millisecond;
 
     /// The first endpoint has just been opened. Throws Error(system) when the kernel gives no descriptor.
     explicit Reopening(Open open);
@@ -28,8 +29,9 @@ public:
     Reopening(const Reopening&) = delete;
     Reopening& operator=(const Reopening&) = delete;
 
-    /// Not while it is at it. `failed` may be nullptr: there is none to close. At once: not after the period.
-    void begin(std::unique_ptr<Endpoint> failed, bool at_once) noexcept;
+    /// Not while it is at it. `failed` may be nullptr: there is none to close. Soon: the last one has not failed, and another
+    /// is opened at once, or when a moment has passed since the last.
+    void begin(std::unique_ptr<Endpoint> failed, bool soon) noexcept;
     /// What it has opened; nullptr: nothing yet. Then it is no longer at it.
     [[nodiscard]] std::unique_ptr<Endpoint> take() noexcept;
     /// Why the last try failed, if that is another reason than was told before.

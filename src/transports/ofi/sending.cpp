@@ -130,6 +130,8 @@ Rail::Sent Rail::send_message(Link& link, Kind kind, const PutHeader* put, std::
         buffer->peer = link.peer;
         buffer->link = link.id;
         buffer->bytes = size;
+        const bool in_order = endpoint_->port.completes_in_order() && size > endpoint_->port.info->tx_attr->inject_size;
+        buffer->number = in_order ? ++numbered_ : 0;
         code = fi_send(endpoint, buffer->data, size, buffer->descriptor, link.peer->at, &buffer->context);
         if (code == 0) {
             ++link.sending;
@@ -174,7 +176,6 @@ void Rail::look_for_stranded() noexcept {
     const auto now = base::now_ns();
     if (now < next_look_for_stranded_) return;
     next_look_for_stranded_ = now + 100 * base::millisecond;
-    if (endpoint_->port.completes_in_order()) return look_for_obstruction();
     const auto starved = std::exchange(starved_bytes_, 0);
     if (starved == 0 || !endpoint_->send_buffers.mostly_stranded(starved)) {
         stranded_since_ = 0;
@@ -185,17 +186,20 @@ void Rail::look_for_stranded() noexcept {
     }
 }
 
-/// Behind what is stranded nothing comes back any more, and links run out of room.
 void Rail::look_for_obstruction() noexcept {
-    if (!endpoint_->peers.any_stranded()) {
-        stranded_since_ = 0;
-    } else if (stranded_since_ > 0 && base::now_ns() - stranded_since_ > obstructed_limit) {
-        links_.for_each([&](const Link& link) {
-            if (link.phase != Phase::free) say_bye(link);
-        });
-        obstructed_ = true;
-        rail_down("what was sent to a process that is no more is in the way of all that is sent (docs/ofi.md)");
-    }
+    const auto* oldest = endpoint_->send_buffers.oldest();
+    bool wanted = false;  // by a link of its peer
+    links_.for_each([&](const Link& link) {
+        wanted = wanted || (oldest != nullptr && link.peer == oldest->peer && link.phase == Phase::up);
+    });
+    const auto number = oldest == nullptr ? std::nullopt : std::optional(oldest->number);
+    if (!obstruction_.stands(number, !wanted, base::now_ns())) return;
+    links_.for_each([&](const Link& link) {
+        if (link.phase == Phase::free || link.peer == nullptr || processes_.died(link.peer->process)) return;
+        byes_.push_back({link.peer->at, encode(Header{.kind = Kind::bye, .to = link.theirs}, link.name(), {})});
+    });
+    obstructed_ = true;
+    rail_down("what was sent to a process that is no more is in the way of all that is sent (docs/ofi.md)");
 }
 
 void Rail::fail(Link& link, ssize_t code) { end(link, "the provider could not send: " + in_words(code)); }
