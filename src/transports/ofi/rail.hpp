@@ -172,6 +172,7 @@ private:
     base::Nanoseconds next_look_for_stranded_ = 0;
     base::Nanoseconds stranded_since_ = 0;
     Obstruction obstruction_;
+    base::Nanoseconds next_look_for_obstruction_ = 0;
     std::uint64_t numbered_ = 0;  // of messages that are told of in order
     Processes processes_;
     bool moved_ = false;  // pieces of puts, in this poll

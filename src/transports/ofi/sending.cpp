@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <optional>
 #include <utility>
 
 #include "base/bytes.hpp"
@@ -187,13 +188,16 @@ void Rail::look_for_stranded() noexcept {
 }
 
 void Rail::look_for_obstruction() noexcept {
+    const auto now = base::now_ns();
+    if (now < next_look_for_obstruction_) return;
+    next_look_for_obstruction_ = now + base::millisecond;  // there may be a thousand buffers to look at
     const auto* oldest = endpoint_->send_buffers.oldest();
     bool wanted = false;  // by a link of its peer
     links_.for_each([&](const Link& link) {
         wanted = wanted || (oldest != nullptr && link.peer == oldest->peer && link.phase == Phase::up);
     });
     const auto number = oldest == nullptr ? std::nullopt : std::optional(oldest->number);
-    if (!obstruction_.stands(number, !wanted, base::now_ns())) return;
+    if (!obstruction_.stands(number, !wanted, now)) return;
     links_.for_each([&](const Link& link) {
         if (link.phase == Phase::free || link.peer == nullptr || processes_.died(link.peer->process)) return;
         byes_.push_back({link.peer->at, encode(Header{.kind = Kind::bye, .to = link.theirs}, link.name(), {})});
