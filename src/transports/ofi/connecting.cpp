@@ -57,9 +57,13 @@ void Rail::refuse(LinkId id, std::span<const std::byte> reply) {
     end(*link, "refused");
 }
 
+std::vector<std::byte> Rail::bye_of(const Link& link) {
+    return encode(Header{.kind = Kind::bye, .to = link.theirs}, link.name(), {});
+}
+
 void Rail::say_bye(const Link& link) {
     if (link.peer == nullptr || processes_.died(link.peer->process)) return;
-    greet(*link.peer, link.id, encode(Header{.kind = Kind::bye, .to = link.theirs}, link.name(), {}));
+    greet(*link.peer, link.id, bye_of(link));
 }
 
 // --- Sending them ----------------------------------------------------------------------------------------------------

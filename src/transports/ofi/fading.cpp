@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/bytes.hpp"
-#include "transports/ofi/address.hpp"
 #include "transports/ofi/wire.hpp"
 
 namespace railmux::transports::ofi {
@@ -21,10 +20,10 @@ constexpr base::Nanoseconds patience = base::second;
 enum class Found { something, nothing, failure };
 
 /// Whoever asks for a link is told at once that it is not here any more, and looks for it where it is now.
-void refuse(Endpoint& endpoint, std::span<const std::byte> body) {
+void refuse(Endpoint& endpoint, const RailAddress& own, std::span<const std::byte> body) {
     const auto hello = parse_hello(body);
     const auto remote = hello ? RailAddress::parse(hello->address) : std::nullopt;
-    if (!remote) return;
+    if (!remote || own.reach(*remote).reach == Reach::never) return;
     std::string trouble;
     auto* peer = endpoint.peers.find(*remote, trouble);
     const auto refusal = encode(Header{.kind = Kind::refusal, .to = hello->from}, std::span<const std::byte>{});
@@ -38,20 +37,21 @@ void refuse(Endpoint& endpoint, std::span<const std::byte> body) {
         endpoint.send_buffers.give(*buffer);
 }
 
-void discard(Endpoint& endpoint, const fi_cq_data_entry& completion) {
+void discard(Endpoint& endpoint, const RailAddress& own, const fi_cq_data_entry& completion) {
     auto* operation = static_cast<Operation*>(completion.op_context);
     if (operation == nullptr) return;
     if (!operation->receive) return endpoint.send_buffers.give(*static_cast<SendBuffer*>(operation));
     auto& buffer = *static_cast<ReceiveBuffer*>(operation);
     if (completion.len > 0) {
         auto message = buffer.message(completion, endpoint.port);
-        if (const auto header = take_header(message); header && header->kind == Kind::hello) refuse(endpoint, message);
+        if (const auto header = take_header(message); header && header->kind == Kind::hello)
+            refuse(endpoint, own, message);
     }
     if (!endpoint.port.multi_receive || (completion.flags & FI_MULTI_RECV) != 0)
         endpoint.receive_buffers.filled(buffer);
 }
 
-Found discard_some(Endpoint& endpoint) {
+Found discard_some(Endpoint& endpoint, const RailAddress& own) {
     std::array<fi_cq_data_entry, 32> found;
     auto* queue = endpoint.port.completions.get();
     auto count = fi_cq_read(queue, found.data(), found.size());
@@ -64,7 +64,7 @@ Found discard_some(Endpoint& endpoint) {
     if (count == 0 || count == -FI_EAGAIN) return Found::nothing;
     if (count < 0) return Found::failure;
     for (const auto& completion : std::span(found).first(static_cast<std::size_t>(count)))
-        discard(endpoint, completion);
+        discard(endpoint, own, completion);
     if (endpoint.receive_buffers.idle() && !endpoint.receive_buffers.post().empty()) return Found::failure;
     return Found::something;
 }
@@ -81,14 +81,15 @@ Fading::~Fading() {
     for (auto& entry : entries_) keep(*entry.endpoint, kept_);
 }
 
-void Fading::add(std::unique_ptr<Endpoint> endpoint, std::span<const fi_cq_data_entry> unread, std::vector<Bye> byes) {
-    for (const auto& completion : unread) discard(*endpoint, completion);
-    entries_.push_back({.endpoint = std::move(endpoint), .byes = std::move(byes)});
+void Fading::add(std::unique_ptr<Endpoint> endpoint, RailAddress address, std::span<const fi_cq_data_entry> unread,
+                 std::vector<Bye> byes) {
+    for (const auto& completion : unread) discard(*endpoint, address, completion);
+    entries_.push_back({.endpoint = std::move(endpoint), .address = std::move(address), .byes = std::move(byes)});
 }
 
 bool Fading::over(Entry& entry) {
     if (!entry.byes.empty()) say(*entry.endpoint, entry.byes);
-    const auto found = discard_some(*entry.endpoint);
+    const auto found = discard_some(*entry.endpoint, entry.address);
     const auto waited = entry.looked.look(base::now_ns());
     entry.waited = found == Found::something ? 0 : entry.waited + waited;
     return found == Found::failure || entry.waited > patience;

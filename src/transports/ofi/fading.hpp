@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "transports/ofi/address.hpp"
 #include "transports/ofi/endpoint.hpp"
 #include "transports/ofi/looked_time.hpp"
 
@@ -30,9 +31,10 @@ public:
     Fading(const Fading&) = delete;
     Fading& operator=(const Fading&) = delete;
 
-    /// An endpoint whose links have ended, what was read of its completions and not looked at, and what is to be said. Nothing
-    /// that it lent is looked at any more.
-    void add(std::unique_ptr<Endpoint> endpoint, std::span<const fi_cq_data_entry> unread, std::vector<Bye> byes);
+    /// An endpoint whose links have ended, where it is reached, what was read of its completions and not looked at, and what is
+    /// to be said. Nothing that it lent is looked at any more.
+    void add(std::unique_ptr<Endpoint> endpoint, RailAddress address, std::span<const fi_cq_data_entry> unread,
+             std::vector<Bye> byes);
     void poll() noexcept;
     /// Whether one is to be polled.
     [[nodiscard]] bool any() const noexcept { return !entries_.empty(); }
@@ -44,6 +46,7 @@ public:
 private:
     struct Entry {
         std::unique_ptr<Endpoint> endpoint;
+        RailAddress address;
         std::vector<Bye> byes;
         base::Nanoseconds waited = 0;  // since something came last
         LookedTime looked;

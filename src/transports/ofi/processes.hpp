@@ -7,6 +7,7 @@
 #include <csignal>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdint>
 #include <set>
 
@@ -18,11 +19,13 @@ public:
     [[nodiscard]] bool died(std::uint32_t process) {
         if (process == 0) return false;
         if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) return seen_.contains(process);
+        if (seen_.size() >= most) seen_.erase(seen_.begin());
         seen_.insert(process);
         return false;
     }
 
 private:
+    static constexpr std::size_t most = 4096;  // the least number is the oldest, mostly
     std::set<std::uint32_t> seen_;
 };
 

@@ -171,6 +171,7 @@ void Rail::use_endpoint() {
 /// At each poll while the rail is down: nothing that it lent is looked at any more.
 void Rail::come_back() noexcept {
     if (endpoint_ != nullptr) return let_go();
+    if (fading_.kept() >= most_kept) return;  // it stays down
     if (const auto trouble = reopening_.take_trouble(); !trouble.empty()) {
         if (reopening_.given_up()) {
             log_.warning("rail {}: it stays down: {}; raise the limit of threads (ulimit -u) and start anew",
@@ -201,7 +202,7 @@ void Rail::come_back() noexcept {
 /// Of an endpoint that has no links any more.
 void Rail::let_go() noexcept {
     const std::span unread(found_.data() + found_at_, found_.data() + found_end_);
-    if (endpoint_->port.outlives_rail()) fading_.add(std::move(endpoint_), unread, std::exchange(byes_, {}));
+    if (endpoint_->port.outlives_rail()) fading_.add(std::move(endpoint_), address_, unread, std::exchange(byes_, {}));
     found_at_ = found_end_ = 0;
     untold_since_ = 0;
     starved_bytes_ = 0;

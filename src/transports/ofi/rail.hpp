@@ -4,7 +4,8 @@
 // Sending: post() copies each work into a buffer, or hands it over at once where it is small enough for that (fi_inject). A
 // put is messages that name their place, and the receiver copies from them: no fabric key is ever given out (docs/ofi.md).
 // Receiving: frames are lent out of the receive buffers, in the order in which each link sent them.
-// An endpoint that fails is closed and opened anew (Reopening): the rail is down meanwhile, and has another address then.
+// An endpoint that fails is closed and opened anew (Reopening): the rail is down meanwhile, and has another address then. One
+// that cannot be closed fades (Fading), and so does one in whose way something stands for good (Obstruction).
 // Threads: one engine at a time, as the contract says.
 // Lifetime: tells the other sides of its links that it goes.
 #pragma once
@@ -100,6 +101,7 @@ private:
     // connecting.cpp: until a link is up, and its end
     [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
     void greet(Peer& peer, LinkId link, std::vector<std::byte> bytes, bool hello = false);
+    [[nodiscard]] static std::vector<std::byte> bye_of(const Link& link);
     void say_bye(const Link& link);
     [[nodiscard]] Sent send_greeting(const Greeting& greeting) noexcept;
     void send_greetings() noexcept;

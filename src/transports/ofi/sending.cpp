@@ -200,7 +200,7 @@ void Rail::look_for_obstruction() noexcept {
     if (!obstruction_.stands(number, !wanted, now)) return;
     links_.for_each([&](const Link& link) {
         if (link.phase == Phase::free || link.peer == nullptr || processes_.died(link.peer->process)) return;
-        byes_.push_back({link.peer->at, encode(Header{.kind = Kind::bye, .to = link.theirs}, link.name(), {})});
+        byes_.push_back({link.peer->at, bye_of(link)});
     });
     obstructed_ = true;
     rail_down("what was sent to a process that is no more is in the way of all that is sent (docs/ofi.md)");
