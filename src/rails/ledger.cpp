@@ -31,6 +31,7 @@ Ledger::Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkT
 // --- Handing over ----------------------------------------------------------------------------------------------------
 
 void Ledger::charge(Link& link, Frame& frame, base::Nanoseconds now) {
+    if (frame.wire_bytes() > sched::light_bytes) peers_[link.peer].talk->lead.loaded();
     frame.alone = link.underway.unacknowledged() == 0 && ours(link.rail);
     frame.charged = true;
     charge_row(link, {.first = frame, .bytes = frame.wire_bytes(), .begun = now, .ended = now});

@@ -132,6 +132,10 @@ struct Conversation {
             slack -= gap + static_cast<sched::Ticks>(size) * per_byte;
             return slack >= 0;
         }
+        /// More than light frames is on a rail to that peer now: what was decided by loads needs another choice.
+        void loaded() noexcept {
+            if (slack != std::numeric_limits<sched::Ticks>::max()) until = 0;
+        }
     };
     Lead lead;
 

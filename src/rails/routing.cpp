@@ -9,8 +9,9 @@ namespace railmux::rails {
 namespace {
 
 constexpr auto none = sched::Contest::none;
-// Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
-constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
+// Other rails' costs, the clocks, and what others have on the rails change little within that: some round trips of fast
+// networks, so that who sends one small message after the other does not choose for each.
+constexpr base::Nanoseconds lead_time = 50 * base::microsecond;
 // Where it is not loads that decide, but one of the two ends, or which rails are spare: that is judged less often.
 constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
 // No rail is slower; and what a light frame takes is far from overflow.

@@ -53,7 +53,7 @@ base::Nanoseconds came_of(int from, int to, std::size_t bytes) {
 TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp]") {
     const auto [near, far] = connection();
     CHECK(came_of(near.get(), far.get(), 4000) == 0);
-    REQUIRE(tcp::want_stamps(far.get()));
+    REQUIRE(tcp::stamp(far.get(), true));
     CHECK(came_of(near.get(), far.get(), 100) == 0);  // nobody asks for that
     auto before = base::now_ns();
     const auto limit = before + 10 * base::second;
@@ -72,4 +72,35 @@ TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp
     tcp::WallClock clock;
     CHECK(tcp::read_stamped(far.get(), into, clock, none) == -1);
     CHECK(none == 0);
+    REQUIRE(tcp::stamp(far.get(), false));
+    CHECK(came_of(near.get(), far.get(), 4000) == 0);
+}
+
+TEST_CASE("the kernel is told to stamp when something is worth it, and to end when nothing is", "[tcp]") {
+    using tcp::Stamping;
+    using Turn = Stamping::Turn;
+    constexpr auto worth = tcp::stamped_bytes;
+    Stamping stamping;
+    CHECK(stamping.came(worth) == Turn::none);  // nobody wants any
+    CHECK_FALSE(stamping.takes());
+    stamping.want();
+    CHECK(stamping.came(worth - 1) == Turn::none);
+    CHECK_FALSE(stamping.takes());
+    for (int round = 0; round < 2; ++round) {
+        CHECK(stamping.came(worth) == Turn::begin);
+        CHECK(stamping.takes());
+        CHECK(stamping.came(worth) == Turn::none);  // it has begun
+        stamping.want();                            // and that changes nothing
+        std::uint32_t small = 0;
+        for (; stamping.takes(); ++small) CHECK(stamping.came(1) == Turn::none);
+        CHECK(small == Stamping::taken);
+        CHECK(stamping.came(worth) == Turn::none);  // the kernel goes on all the while
+        CHECK(stamping.takes());
+        for (small = 1; stamping.came(1) == Turn::none; ++small) REQUIRE(small < Stamping::lasting);
+        CHECK(small == Stamping::lasting);
+        CHECK_FALSE(stamping.takes());
+        CHECK(stamping.came(1) == Turn::none);
+    }
+    stamping.give_up();
+    CHECK(stamping.came(worth) == Turn::none);
 }

@@ -17,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/file_descriptor.hpp"
 #include "transports/tcp/address.hpp"
+#include "transports/tcp/stamps.hpp"
 #include "transports/tcp/tls.hpp"
 #include "transports/tcp/wire.hpp"
 #include "transports/transport.hpp"
@@ -54,10 +55,9 @@ struct ReadState {
     std::uint64_t put_region = 0;    // id of the region, to stop when it is dropped
     bool notify = false;
     std::uint32_t immediate = 0;
-    bool stamped = false;           // the kernel has been told to note when something comes
-    std::uint8_t stamped_left = 0;  // reads that take the note along, until one brings as much as is worth it
-    base::Nanoseconds came = 0;     // when the kernel had what was read last; 0: it does not say
-    std::vector<std::byte> carry;   // the beginning of a work, of which the rest has not come yet
+    Stamping stamping;
+    base::Nanoseconds came = 0;    // when the kernel had what was read last; 0: it does not say
+    std::vector<std::byte> carry;  // the beginning of a work, of which the rest has not come yet
 };
 
 /// So often in a row a link is read without being slept on before acknowledge_early pays: who sleeps between messages would

@@ -18,8 +18,6 @@ constexpr std::uint64_t epoll_period = 64;
 // A link that has not received for this many polls, about 5 ms, is no longer hot: finding the next message by epoll takes some
 // microseconds more.
 constexpr std::uint64_t hot_polls = 16384;
-// After one that brought much so many small reads are stamped, too.
-constexpr std::uint8_t stamped_reads = 16;
 // Nothing that TLS has decrypted stays behind in it, where no epoll would tell of it: see Rail::room_to_read.
 static_assert(max_frame + StreamHeader::max_size >= Tls::most_read);
 }  // namespace
@@ -99,23 +97,20 @@ bool Rail::room_to_read() const noexcept {
     return staging_at_ == staging_end_ && staging_bytes - staging_end_ >= 2 * (max_frame + StreamHeader::max_size);
 }
 
-/// With stamps, if they are wanted, and where messages come that are worth it, perhaps with small ones in between: where all
-/// are small they would take a twentieth longer.
+/// With its stamp, where that is worth it.
 ssize_t Rail::read_plain(Link& link, std::span<iovec> into) noexcept {
     auto& read = link.read;
     ssize_t got = 0;
-    if (read.stamped && read.stamped_left > 0) {
+    if (read.stamping.takes()) {
         got = read_stamped(link.socket.get(), into, wall_clock_, read.came);
     } else {
         got = into.size() > 1 ? ::readv(link.socket.get(), into.data(), 2)
                               : ::recv(link.socket.get(), into[0].iov_base, into[0].iov_len, MSG_DONTWAIT);
         read.came = 0;
     }
-    if (got >= stamped_bytes) {
-        read.stamped_left = stamped_reads;
-    } else if (got > 0 && read.stamped_left > 0) {
-        --read.stamped_left;
-    }
+    const auto turn = got > 0 ? read.stamping.came(got) : Stamping::Turn::none;
+    if (turn != Stamping::Turn::none && !stamp(link.socket.get(), turn == Stamping::Turn::begin)) [[unlikely]]
+        read.stamping.give_up();
     return got;
 }
 

@@ -31,8 +31,8 @@ base::Nanoseconds WallClock::by_ours(base::Nanoseconds stamp) noexcept {
     return known && stamp <= in_ns(wall) ? stamp - ahead : 0;
 }
 
-bool want_stamps(int socket) noexcept {
-    const unsigned what = SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE;
+bool stamp(int socket, bool on) noexcept {
+    const unsigned what = on ? SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE : 0;
     return ::setsockopt(socket, SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof what) == 0;
 }
 

@@ -139,8 +139,7 @@ Pulse Rail::pulse(LinkId id) noexcept {
 void Rail::want_arrivals(LinkId id) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     Link* link = links_.find(id);
-    if (link == nullptr || link->phase != LinkPhase::up || link->tls != nullptr || link->read.stamped) return;
-    link->read.stamped = want_stamps(link->socket.get());
+    if (link != nullptr && link->tls == nullptr) link->read.stamping.want();
 }
 
 std::optional<std::uint64_t> Rail::underway(LinkId id) noexcept {
