@@ -17,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/file_descriptor.hpp"
 #include "transports/tcp/address.hpp"
+#include "transports/tcp/portions.hpp"
 #include "transports/tcp/stamps.hpp"
 #include "transports/tcp/tls.hpp"
 #include "transports/tcp/wire.hpp"
@@ -75,8 +76,7 @@ struct Link {
     bool slow = false;         // what it was given last is for a slow network
     std::uint16_t undone = 0;  // works accepted whose `done` has not been handed out
     bool complained = false;   // about puts to nowhere
-    std::size_t portion = 0;   // for a slow network, once it is known
-    std::size_t filled = 0;    // so much of the last one
+    Portions portions;         // for a slow network, once they are known
     PartialWork partial;
     ReadState read;
     std::uint64_t last_received = 0;  // poll number

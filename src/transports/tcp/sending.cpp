@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "transports/posting.hpp"
+#include "transports/tcp/portions.hpp"
 #include "transports/tcp/rail.hpp"
 
 namespace railmux::transports::tcp {
@@ -33,30 +34,31 @@ ssize_t send_vectors(int socket, iovec* vectors, std::size_t count, int how = 0)
     }
 }
 
-/// As send_vectors, and the vectors are used up. The kernel makes one buffer of each portion, and adds nothing to it once it is
-/// `filled`: a buffer that holds more than a shaper's bucket is taken apart there into packets, each with a timer of its own,
-/// which cost more than all else and take turns with ours (docs/transports.md, tcp).
-ssize_t send_portions(int socket, std::span<iovec> vectors, std::size_t portion, std::size_t& filled) noexcept {
+/// As send_vectors, and the vectors are used up: portion by portion.
+ssize_t send_portions(int socket, std::span<iovec> vectors, Portions& portions) noexcept {
+    std::size_t left = 0;
+    for (const auto& piece : vectors) left += piece.iov_len;
     ssize_t sent = 0;
-    while (!vectors.empty()) {
-        const auto room = portion - filled;
+    while (left > 0) {
+        const auto part = portions.next(left);
         std::size_t count = 0, bytes = 0;
-        while (count < vectors.size() && bytes + vectors[count].iov_len <= room) bytes += vectors[count++].iov_len;
+        while (count < vectors.size() && bytes + vectors[count].iov_len <= part.bytes)
+            bytes += vectors[count++].iov_len;
         iovec rest{};
-        if (count < vectors.size() && bytes < room) {
+        if (bytes < part.bytes) {
             auto& last = vectors[count++];
-            const auto part = room - std::exchange(bytes, room);
-            rest = {static_cast<std::byte*>(last.iov_base) + part, last.iov_len - part};
-            last.iov_len = part;
+            const auto cut = part.bytes - std::exchange(bytes, part.bytes);
+            rest = {static_cast<std::byte*>(last.iov_base) + cut, last.iov_len - cut};
+            last.iov_len = cut;
         }
-        // The end of what there is now is no end of a portion: what comes next, if this is still waiting, goes with it.
-        const auto taken = send_vectors(socket, vectors.data(), count, bytes == room ? MSG_EOR : 0);
+        const auto taken = send_vectors(socket, vectors.data(), count, part.ends ? MSG_EOR : 0);
         if (taken < 0) return taken;  // of what was sent before it nobody knows any more whether it arrives
         sent += taken;
-        filled = (filled + static_cast<std::size_t>(taken)) % portion;
+        portions.sent(part, static_cast<std::size_t>(taken));
         if (static_cast<std::size_t>(taken) < bytes) return sent;
         if (rest.iov_len > 0) vectors[--count] = rest;
         vectors = vectors.subspan(count);
+        left -= bytes;
     }
     return sent;
 }
@@ -81,8 +83,8 @@ ssize_t Rail::send(Link& link, std::span<iovec> vectors) noexcept {
     if (link.tls != nullptr) return encrypt(link, vectors);
     const int socket = link.socket.get();
     if (!link.slow) return send_vectors(socket, vectors.data(), vectors.size());
-    if (link.portion == 0) link.portion = portion_of(socket);
-    return send_portions(socket, vectors, link.portion, link.filled);
+    if (!link.portions.known()) link.portions = Portions(portion_of(socket));
+    return send_portions(socket, vectors, link.portions);
 }
 
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
