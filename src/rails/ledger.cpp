@@ -282,7 +282,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         candidate.recent = talk.follows && link.slot == talk.last_link;
         candidate.heavy_received = link.heavy_received;
         candidate.latency_bound = link.passed.any(now, 1) ? link.passed.least() : 0;
-        pace.correct(candidate.cost, now, busy_.time());
+        candidate.bounded = pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now, busy_.time(), talk.costs[i].latency);
         if (heard > 0) candidate.cost.latency = heard;
         if (heard == 0 && candidate.recent) trusted = &candidate;

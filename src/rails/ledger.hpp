@@ -12,6 +12,7 @@
 // released.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -77,6 +78,13 @@ public:
     /// Asks the peer when this frame comes, which is about to be handed to the link, if that has not been asked for long, or
     /// more than before is waiting there, or it is the `last` for a while. All that was put off is charged.
     void time(Link& link, Frame& frame, base::Nanoseconds now, bool last = false) noexcept;
+    /// Whether the link is about to be given something that is timed, and has not been.
+    [[nodiscard]] static bool timed_waits(const Link& link) noexcept {
+        return std::max({link.timed.sent, link.timed_end.sent, link.latest.sent}) > link.posted;
+    }
+    /// Its rail is given all that waits for it, now: before that, unless it was full, it was no doing of the rail's that it had
+    /// not come. Other messages of a burst, and other rails' share of it, take the processor some ten microseconds.
+    static void posting(Link& link, base::Nanoseconds now) noexcept;
     /// The answer, from the peer's clock: what it says of the rail it says whatever its own way took. With what is returned, if
     /// it is anything, learn_from_timed is to be called, when all that it acknowledges has been: by then another frame may be
     /// timed, so it is a copy.

@@ -43,6 +43,15 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
     add_flag(frame.data(), frame_flag::timed);
 }
 
+void Ledger::posting(Link& link, base::Nanoseconds now) noexcept {
+    for (auto* timed : {&link.timed, &link.timed_end, &link.latest}) {
+        if (link.refused) break;
+        if (timed->idle > link.posted) timed->idle = now;
+        if (timed->sent > link.posted) timed->sent = now;
+    }
+    link.posted = now;
+}
+
 std::optional<Link::Timed> Ledger::timed(Link& link, const FrameHeader& header, const Arrival& there,
                                          base::Nanoseconds now) noexcept {
     auto* timed = &link.timed;

@@ -142,6 +142,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     ledger_.time(chosen, *frame, now);
     const bool plain = frame->piece_count == 0 && frame->token == 0;
     if (!plain || !post_at_once(chosen, talk, *frame, now)) return enqueue(chosen, frame, now);
+    chosen.posted = now;
     ledger_.charge(chosen, *frame, now);
 }
 

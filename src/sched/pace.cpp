@@ -237,12 +237,13 @@ void Pace::relearn(Ticks per_byte) noexcept {
     bytes_ = others_ = in_front_ = 0;
 }
 
-void Pace::correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) const noexcept {
+bool Pace::correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) const noexcept {
     const bool proven = proven_.any(now);
     auto known = per_byte(busy, cost.per_byte);
     if (known == 0 && proven) known = std::min(proven_.per_byte(), cost.per_byte);
     const bool passed = at_once_.any(now, 1);
-    if (rail_.per_byte == 0 && passed) known = std::min(at_once_.least(), known > 0 ? known : cost.per_byte);
+    const bool bounded = rail_.per_byte == 0 && passed && at_once_.least() < (known > 0 ? known : cost.per_byte);
+    if (bounded) known = at_once_.least();
     if (known > 0) {
         // What a byte takes besides G stays what it was; a model that has G wrong may have no such part at all. Nor is there
         // one that what passed at once did not take.
@@ -252,6 +253,7 @@ void Pace::correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) co
         cost.per_byte = known;
     }
     if (proven) cost.gap = std::min(cost.gap, proven_.gap(cost.per_byte));
+    return bounded;
 }
 
 void Pace::hope(Cost& cost, Ticks best, base::Nanoseconds busy) noexcept {

@@ -153,8 +153,9 @@ public:
     [[nodiscard]] bool tried(base::Nanoseconds busy) const noexcept { return hoped_ || aged(busy); }
     /// What a byte of ours takes while others use the rail as they do; 0 while unknown.
     [[nodiscard]] Ticks own_per_byte() const noexcept { return own_.per_byte; }
-    /// What traffic knows better than the model of a link over the rail.
-    void correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) const noexcept;
+    /// What traffic knows better than the model of a link over the rail. True: of G no more is known than that it is at most
+    /// what bursts took that passed at once, which is the more the shorter they were.
+    [[nodiscard]] bool correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) const noexcept;
     /// What traffic has shown nothing of may be wrong by any factor, and so slow that nothing is ever sent that would show
     /// more. So it is thought better and better of, too, as far as the `best` of the links that it competes with. Once traffic
     /// has shown the rate there is no such trial any more.

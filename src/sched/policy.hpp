@@ -51,6 +51,7 @@ struct Candidate {
     bool by_processors = false;    // the processors of the two ends move its bytes, and nothing else does
     bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
     bool saves_up = false;  // lately more passed at once than it carries in that time: what it had not used before
+    bool bounded = false;   // its G is what bursts took at most: they show no more the shorter they are
     bool recent = false;    // the destination's last frame came over it: both sides are looking there
     std::uint32_t heavy_received = 0;  // heavy frames of the destination's that it brought; wraps around
     Ticks latency_bound = 0;           // the latency of its link is no more, by what traffic took; 0: nobody knows

@@ -79,17 +79,19 @@ inline void look_at(Candidate& candidate, const Cost& cost, const Pace& pace, co
 /// are taken for as fast as the best. The same goes for what a byte takes besides, and for latencies as far as traffic allows:
 /// a probe may have been held up, and then nothing would be sent that shows it.
 inline void even_out(std::span<Candidate> candidates, std::span<const Pace> paces, base::Nanoseconds busy) noexcept {
-    const auto doubtful = [&](const Candidate& candidate) { return paces[candidate.rail].doubtful(); };
+    const auto doubtful = [&](const Candidate& candidate) {
+        return candidate.bounded || paces[candidate.rail].doubtful();
+    };
     if (candidates.size() < 2 || std::ranges::none_of(candidates, doubtful)) return;
     const auto best = least_per_byte(candidates);
     const auto alike = [&](const Candidate& candidate) {
-        return !candidate.spare && candidate.cost.per_byte <= 2 * best + best / 4;
+        return !candidate.spare && candidate.cost.per_byte <= (candidate.bounded ? 4 * best : 2 * best + best / 4);
     };
     constexpr auto none = std::numeric_limits<Ticks>::max();
     auto known = none;
     for (const auto& candidate : candidates) {
         const auto& pace = paces[candidate.rail];
-        const bool sure = pace.per_byte() > 0 && !pace.doubtful() && !pace.tried(busy);
+        const bool sure = pace.per_byte() > 0 && !doubtful(candidate) && !pace.tried(busy);
         if (alike(candidate) && sure) known = std::min(known, candidate.cost.per_byte);
     }
     const auto common = known == none ? best : known;

@@ -94,7 +94,11 @@ std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_
         least = idle;
     }
     if (fastest == none) return none;
-    const bool saves_up = candidates[fastest].saves_up;
+    // What is seen of one of them goes for those that are about as fast: one that is used less shows less.
+    const bool saves_up = std::ranges::any_of(candidates, [&](const Candidate& candidate) {
+        const bool may = (candidate.saves_up || candidate.bounded) && !candidate.spare;
+        return may && idle_delivery(candidate.cost, bytes) <= least + least / saving_part;
+    });
     if (times(bytes, candidates[fastest].cost.per_byte) < (saves_up ? worth_saving_up : worth_resting)) return none;
     const auto most = least + least / (saves_up ? saving_part : rested_part);
     auto rested = fastest;

@@ -188,7 +188,7 @@ void World::refresh(Peer& peer) {
         auto& candidate = peer.candidates[i];
         const auto& pace = paces_[candidate.rail];
         look_at(candidate, peer.costs[i], pace, node_, now_);
-        if (learns_) pace.correct(candidate.cost, now_, busy_.time());
+        if (learns_) candidate.bounded = pace.correct(candidate.cost, now_, busy_.time());
         const auto arrived = node_.take_arrivals(candidate.rail);
         if (arrived > 0) policy_.charge(candidate, arrived, now_);
     }

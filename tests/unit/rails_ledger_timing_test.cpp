@@ -22,6 +22,8 @@ struct Timing : Books {
         ledger.time(*link, one, now);
         timed = (one.flags & frame_flag::timed) != 0;
         ledger.charge(*link, one, now);
+        now += waits;
+        if (Ledger::timed_waits(*link)) Ledger::posting(*link, now);
         const Arrival arrived{.at = now + there + peers_zero};
         const auto seq = one.seq;
         now += there + back;
@@ -38,10 +40,26 @@ struct Timing : Books {
     }
 
     static constexpr base::Nanoseconds peers_zero = 123'456'789'000;
+    base::Nanoseconds waits = 0;  // until its rail is given it
     bool timed = false;
 };
 
 }  // namespace
+
+TEST_CASE("ledger: a message that waits until its rail is given it is not late for that, unless the rail was full") {
+    Timing f;
+    for (int i = 0; i < 4; ++i) f.send(5000, 5000);
+    REQUIRE(f.per_byte() < 1);
+    f.waits = 350'000;
+    f.link->refused = GENERATE(false, true);
+    const auto end = f.now + 20 * base::millisecond;
+    while (f.now < end) f.send(5000, 5000);
+    if (f.link->refused) {
+        CHECK(f.per_byte() == Approx(360'000.0 / 4096).epsilon(0.1));
+    } else {
+        CHECK(f.per_byte() < 1);
+    }
+}
 
 TEST_CASE("ledger: a message that its rail held up shows the rate, and one whose answer was held up does not") {
     const bool on_the_way_there = GENERATE(true, false);

@@ -17,7 +17,7 @@ TEST_CASE("a gap is not longer than what messages that came through took", "[sch
     };
     const auto corrected = [&](base::Nanoseconds at) {
         sched::Cost cost{.gap = sched::to_ticks(base::second), .per_byte = 1};
-        pace.correct(cost, at, at);
+        static_cast<void>(pace.correct(cost, at, at));
         return cost.gap;
     };
     const auto unlimited = sched::to_ticks(base::second);
@@ -50,13 +50,13 @@ TEST_CASE("G is not higher than what came through shows, and g not for the secon
         pace.settle(now, now);
     }
     sched::Cost cost{.slope = 5, .gap = sched::to_ticks(3 * base::microsecond), .per_byte = sched::to_ticks(500.0)};
-    pace.correct(cost, now, now);
+    static_cast<void>(pace.correct(cost, now, now));
     CHECK(cost.per_byte == sched::to_ticks(10.0));
     CHECK(cost.slope == sched::to_ticks(10.0));
     CHECK(cost.gap == 0);
 
     cost = {.slope = 2048, .gap = sched::to_ticks(3 * base::microsecond), .per_byte = sched::to_ticks(2.0)};
-    pace.correct(cost, now, now);
+    static_cast<void>(pace.correct(cost, now, now));
     CHECK(cost.per_byte == sched::to_ticks(2.0));  // lower is not contradicted
     CHECK(cost.slope == 2048);
     CHECK(cost.gap == sched::to_ticks(800.0));

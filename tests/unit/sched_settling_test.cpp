@@ -82,6 +82,25 @@ TEST_CASE("what is only a guess is no better known", "[sched][settling]") {
     CHECK(rails.per_byte(0) == 8);
 }
 
+TEST_CASE("of rails of which bursts show no more than what they took at most nobody knows which is faster",
+          "[sched][settling]") {
+    const auto second = GENERATE(2.0, 7.0, 9.0);
+    std::vector<sched::Candidate> candidates(2);
+    const std::vector<sched::Pace> paces(2);
+    for (std::uint32_t rail = 0; rail < 2; ++rail) {
+        const auto ticks = to_ticks(rail == 0 ? 2.0 : second);
+        candidates[rail] = {.rail = rail,
+                            .cost = {.latency = 1000, .slope = ticks + 100, .gap = 10, .per_byte = ticks}};
+    }
+    auto known = candidates;
+    sched::even_out(known, paces, 0);
+    CHECK(known[1].cost.per_byte == to_ticks(second));
+    for (auto& candidate : candidates) candidate.bounded = true;
+    sched::even_out(candidates, paces, 0);
+    CHECK(candidates[0].cost.per_byte == to_ticks(2.0));
+    CHECK(candidates[1].cost.per_byte == to_ticks(second <= 8 ? 2.0 : second));
+}
+
 TEST_CASE("a doubtful rail that is alike is no further away than traffic allows", "[sched][settling]") {
     const bool sure = GENERATE(false, true);
     const auto per_byte = GENERATE(8.0, 80.0);

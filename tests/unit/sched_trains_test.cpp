@@ -120,7 +120,7 @@ TEST_CASE("a model that a probe has too slow is corrected by what passes at once
     trains.one(64 * kib, 0.5);
     sched::Cost cost{.slope = sched::to_ticks(base::Nanoseconds{200}),
                      .per_byte = sched::to_ticks(base::Nanoseconds{8})};
-    trains.pace.correct(cost, trains.now, trains.busy);
+    static_cast<void>(trains.pace.correct(cost, trains.now, trains.busy));
     CHECK(sched::to_ns(cost.per_byte) < 1);
     CHECK(sched::to_ns(cost.slope) < 2);
 }
@@ -287,4 +287,23 @@ TEST_CASE("two moments of one train that are told show its lateness once", "[sch
         CHECK(pace.per_byte() < sched::to_ticks(10.0));
     }
     CHECK(sched::to_ns(pace.per_byte()) == Approx(8).epsilon(0.1));
+}
+
+TEST_CASE("what passed at once bounds G, until something shows it", "[sched][pace]") {
+    Trains trains{.pace = {}, .thought = sched::to_ticks(base::Nanoseconds{8})};
+    const auto bounded = [&](double& per_byte) {
+        sched::Cost cost{.slope = trains.thought, .per_byte = trains.thought};
+        const bool is = trains.pace.correct(cost, trains.now, trains.busy);
+        per_byte = sched::to_ns(cost.per_byte);
+        return is;
+    };
+    double per_byte = 0;
+    CHECK_FALSE(bounded(per_byte));
+    CHECK(per_byte == 8);
+    trains.one(8 * kib, 0.5);
+    CHECK(bounded(per_byte));  // the looks of both sides may hide 20 us
+    CHECK(per_byte == Approx(0.5 + 20'000.0 / (8 * kib)).epsilon(0.01));
+    for (int i = 0; i < 1000; ++i) trains.one(64 * kib, 20);
+    CHECK_FALSE(bounded(per_byte));
+    CHECK(per_byte == Approx(20).epsilon(0.05));
 }
