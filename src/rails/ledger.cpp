@@ -31,10 +31,20 @@ Ledger::Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkT
 // --- Handing over ----------------------------------------------------------------------------------------------------
 
 void Ledger::charge(Link& link, Frame& frame, base::Nanoseconds now) {
-    if (frame.wire_bytes() > sched::light_bytes) peers_[link.peer].talk->lead.loaded();
+    if (frame.wire_bytes() > sched::light_bytes && !idle_leads_.empty()) end_idle_leads();
     frame.alone = link.underway.unacknowledged() == 0 && ours(link.rail);
     frame.charged = true;
     charge_row(link, {.first = frame, .bytes = frame.wire_bytes(), .begun = now, .ended = now});
+}
+
+void Ledger::end_idle_leads() noexcept {
+    for (const auto peer : idle_leads_) {
+        auto* talk = peers_[peer].talk.get();
+        if (talk == nullptr) continue;
+        talk->lead.loaded();
+        talk->idle_lead = false;
+    }
+    idle_leads_.clear();
 }
 
 /// All but the first count as given to the link with the last; one that is noted goes by itself.

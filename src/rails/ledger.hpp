@@ -12,7 +12,6 @@
 // released.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -55,6 +54,11 @@ public:
 
     /// Notes what is handed to a link and will be acknowledged.
     void charge(Link& link, Frame& frame, base::Nanoseconds now);
+    /// Light frames to the peer have a lead because nothing is on any rail: it ends when something heavy is charged, for
+    /// whomever.
+    void leads_by_idle(std::uint32_t peer) {
+        if (!std::exchange(peers_[peer].talk->idle_lead, true)) idle_leads_.push_back(peer);
+    }
     /// The same, later: it was no choice. True: follow() is to be called.
     [[nodiscard]] RAILMUX_IN_LINE bool put_off(Frame& frame) noexcept {
         late_[late_count_++] = &frame;
@@ -78,13 +82,13 @@ public:
     /// Asks the peer when this frame comes, which is about to be handed to the link, if that has not been asked for long, or
     /// more than before is waiting there, or it is the `last` for a while. All that was put off is charged.
     void time(Link& link, Frame& frame, base::Nanoseconds now, bool last = false) noexcept;
-    /// Whether the link is about to be given something that is timed, and has not been.
-    [[nodiscard]] static bool timed_waits(const Link& link) noexcept {
-        return std::max({link.timed.sent, link.timed_end.sent, link.latest.sent}) > link.posted;
-    }
-    /// Its rail is given all that waits for it, now: before that, unless it was full, it was no doing of the rail's that it had
-    /// not come. Other messages of a burst, and other rails' share of it, take the processor some ten microseconds.
+    /// The rail of the link is given all that waits for it, now. Until then it was no doing of the rail's that it had not come,
+    /// unless that was full: other messages of a burst, and other rails' share of it, take the processor some ten microseconds.
     static void posting(Link& link, base::Nanoseconds now) noexcept;
+    /// It was given it as soon as that was decided.
+    static void posted_at_once(Link& link) noexcept {
+        link.timed_waits = link.timed.waits = link.timed_end.waits = link.latest.waits = false;
+    }
     /// The answer, from the peer's clock: what it says of the rail it says whatever its own way took. With what is returned, if
     /// it is anything, learn_from_timed is to be called, when all that it acknowledges has been: by then another frame may be
     /// timed, so it is a copy.
@@ -196,6 +200,7 @@ private:
         base::Nanoseconds begun = 0;  // when the first was handed over,
         base::Nanoseconds ended = 0;  // and the last
     };
+    void end_idle_leads() noexcept;
     void charge_row(Link& link, const Row& row);
     void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
     void learn_from(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
@@ -214,8 +219,9 @@ private:
     std::uint32_t noted_mask_ = frames_per_prediction - 1;
     std::array<Frame*, 4 * most_late> late_;  // put off, the first late_count_
     std::size_t late_count_ = 0;
-    std::vector<sched::Pace> paces_;  // by rail
-    sched::NodeLoad node_;            // what others of this node have on them
+    std::vector<std::uint32_t> idle_leads_;  // peers with such a lead, or a later one
+    std::vector<sched::Pace> paces_;         // by rail
+    sched::NodeLoad node_;                   // what others of this node have on them
     sched::BusyClock busy_;
     std::uint64_t released_ = 0;  // rails, as bits, where something was acknowledged since the last settle()
 };

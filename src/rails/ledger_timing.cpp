@@ -19,6 +19,8 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
     const auto& session = peers_[link.peer].talk->session;
     const auto& pace = paces_[link.rail];
     const auto train = pace.backlog() > 0 ? pace.train() : sched::Train{.begin = now};
+    const auto* first = link.outbox.front();
+    const bool train_waits = first == nullptr ? pace.backlog() == 0 : first->posted == 0 && first->sent == train.begin;
     const Link::Timed one{.seq = frame.seq,
                           .awaited = true,
                           .ours = ours(link.rail),
@@ -29,7 +31,10 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
                           .idle = train.begin,
                           .position = pace.handed() + frame.wire_bytes(),
                           .end = link.underway.handed() + frame.wire_bytes(),
-                          .sent = now};
+                          .sent = now,
+                          .waits = true,
+                          .train_waits = train_waits};
+    link.timed_waits = true;
     if (asks) {
         (due ? link.timed : link.timed_end) = one;
         if (due && ahead == frame.wire_bytes()) {
@@ -45,11 +50,11 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
 
 void Ledger::posting(Link& link, base::Nanoseconds now) noexcept {
     for (auto* timed : {&link.timed, &link.timed_end, &link.latest}) {
-        if (link.refused) break;
-        if (timed->idle > link.posted) timed->idle = now;
-        if (timed->sent > link.posted) timed->sent = now;
+        if (!timed->waits || link.refused) continue;
+        timed->sent = now;
+        if (timed->train_waits) timed->idle = now;
     }
-    link.posted = now;
+    posted_at_once(link);
 }
 
 std::optional<Link::Timed> Ledger::timed(Link& link, const FrameHeader& header, const Arrival& there,

@@ -114,11 +114,13 @@ struct Link {
         std::uint32_t messages = 0;     // on the way to the peer then, over whatever rail, the frame included
         std::uint64_t ahead = 0;        // what was on the rail then, the frame included
         std::uint64_t since_idle = 0;   // what had been handed to the rail since it was idle, the frame included,
-        base::Nanoseconds idle = 0;     // ... which it was then
+        base::Nanoseconds idle = 0;     // ... which it was until then
         std::uint64_t position = 0;     // of the frame's end in all that was handed to the rail
         std::uint64_t end = 0;          // of the frame, of all that was handed to the link
-        base::Nanoseconds sent = 0;     // to the rail
-        bool by_host = false;           // ... and the host over there said so
+        base::Nanoseconds sent = 0;     // when the rail was given it; while it waits for that, when it was decided
+        bool waits = false;             // for that,
+        bool train_waits = false;       // ... and so does all that the rail is to carry before it
+        bool by_host = false;           // the host over there said when it arrived
         base::Nanoseconds landed = 0;   // it was by then, as far as is known; 0: not known
         base::Nanoseconds arrived = 0;  // by our clock; 0: not known yet
     };
@@ -126,8 +128,8 @@ struct Link {
     Timed timed_end;  // the same, of one with which a share of something large ended
     Timed latest;     // the last that could have been: what ended a burst is known by what comes next
     Timed before;     // it was the last when another one was timed on the idle rail, whose answer tells of it, too
-    std::uint32_t asked = 0;       // the number of that one
-    base::Nanoseconds posted = 0;  // when the rail was last given something of which these are
+    std::uint32_t asked = 0;   // the number of that one
+    bool timed_waits = false;  // one of these
     /// What the peer has sent last that was more than a few bytes.
     struct Came {
         std::uint32_t seq = 0;

@@ -120,10 +120,7 @@ struct Conversation {
         /// Of the only link there is to choose.
         [[nodiscard]] static Lead only(Link& link, base::Nanoseconds until) noexcept {
             const auto most = std::max<std::uint64_t>(sched::light_bytes, link.at_once_max);
-            return {.link = &link,
-                    .most = static_cast<std::uint32_t>(most),
-                    .until = until,
-                    .slack = std::numeric_limits<sched::Ticks>::max()};
+            return {.link = &link, .most = static_cast<std::uint32_t>(most), .until = until, .slack = unlimited};
         }
         /// Whether a frame of so many bytes goes where the others went of late.
         [[nodiscard]] RAILMUX_IN_LINE bool takes(std::uint32_t size, base::Nanoseconds now) noexcept {
@@ -132,12 +129,14 @@ struct Conversation {
             slack -= gap + static_cast<sched::Ticks>(size) * per_byte;
             return slack >= 0;
         }
-        /// More than light frames is on a rail to that peer now: what was decided by loads needs another choice.
+        /// Something heavy has been handed to a rail: what was decided by loads needs another choice.
         void loaded() noexcept {
-            if (slack != std::numeric_limits<sched::Ticks>::max()) until = 0;
+            if (slack != unlimited) until = 0;
         }
+        static constexpr auto unlimited = std::numeric_limits<sched::Ticks>::max();  // loads do not matter
     };
     Lead lead;
+    bool idle_lead = false;  // it was given one because nothing was on any rail, and nothing heavy has been since
 
     // Of frames that are charged later one at a time whose answer is timed (Ledger).
     struct Followed {

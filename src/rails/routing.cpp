@@ -9,9 +9,11 @@ namespace railmux::rails {
 namespace {
 
 constexpr auto none = sched::Contest::none;
-// Other rails' costs, the clocks, and what others have on the rails change little within that: some round trips of fast
-// networks, so that who sends one small message after the other does not choose for each.
-constexpr base::Nanoseconds lead_time = 50 * base::microsecond;
+// Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
+constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
+// Where nothing is on any of the rails, and nothing heavy is handed to one: several round trips of Ethernet, so that who sends
+// one small message after the other does not choose for each.
+constexpr base::Nanoseconds idle_lead_time = 50 * base::microsecond;
 // Where it is not loads that decide, but one of the two ends, or which rails are spare: that is judged less often.
 constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
 // No rail is slower; and what a light frame takes is far from overflow.
@@ -85,13 +87,18 @@ void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_
 /// Whether light frames that follow one for which that was the choice need none of their own. Traces show each decision.
 void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept {
     if (now < talk.lead.until || tracer_ != nullptr) return;
-    const auto& cost = talk.candidates[choice].cost;
+    const auto& chosen = talk.candidates[choice];
+    const bool idle = std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog == 0; });
     talk.lead = {.link = &links_.at(talk.links[choice]),
                  .most = sched::light_bytes,
-                 .until = now + (talk.candidates[choice].behind ? long_lead_time : lead_time),
-                 .slack = policy_.lead(talk.candidates, choice, sched::light_bytes, now),
-                 .gap = talk.candidates[choice].stream ? 0 : cost.gap,
-                 .per_byte = std::min(cost.per_byte, longest_per_byte)};
+                 .until = now + (chosen.behind ? long_lead_time
+                                 : idle        ? idle_lead_time
+                                               : lead_time),
+                 .slack = policy_.lead(talk.candidates, choice, sched::light_bytes, now)};
+    if (talk.lead.slack == Conversation::Lead::unlimited) return;
+    talk.lead.gap = chosen.stream ? 0 : chosen.cost.gap;
+    talk.lead.per_byte = std::min(chosen.cost.per_byte, longest_per_byte);
+    if (idle) ledger_.leads_by_idle(links_.at(talk.links[choice]).peer);
 }
 
 /// Where there is nothing to choose: the only link, or the only one that is not spare, for a while after that was found. Traces
@@ -142,7 +149,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     ledger_.time(chosen, *frame, now);
     const bool plain = frame->piece_count == 0 && frame->token == 0;
     if (!plain || !post_at_once(chosen, talk, *frame, now)) return enqueue(chosen, frame, now);
-    chosen.posted = now;
+    Ledger::posted_at_once(chosen);
     ledger_.charge(chosen, *frame, now);
 }
 

@@ -143,7 +143,7 @@ bool RailManager::post_outbox(Link& link) {
             work.segments = {&segment, 1};
             work.cookie = cookie;
         }
-        if (Ledger::timed_waits(link)) [[unlikely]]
+        if (link.timed_waits) [[unlikely]]
             Ledger::posting(link, options_.clock());
         // What processors move is theirs while they hand it over, whatever others want of them.
         const bool timed = link.bulk > 0 && !rails_[link.rail].traits().by_processors;

@@ -65,7 +65,7 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
             Vft::behind_bytes);
     }
     if (verdict.rested) {
-        return std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.saves_up; })
+        return std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.saves_up || c.bounded; })
                    ? "it has rested for longest: such rails pass more at once for what they have not used"
                    : "it has rested for longest, and idle it is about as fast as others";
     }

@@ -242,8 +242,12 @@ bool Pace::correct(Cost& cost, base::Nanoseconds now, base::Nanoseconds busy) co
     auto known = per_byte(busy, cost.per_byte);
     if (known == 0 && proven) known = std::min(proven_.per_byte(), cost.per_byte);
     const bool passed = at_once_.any(now, 1);
-    const bool bounded = rail_.per_byte == 0 && passed && at_once_.least() < (known > 0 ? known : cost.per_byte);
-    if (bounded) known = at_once_.least();
+    bool bounded = false;
+    if (rail_.per_byte == 0 && passed) {
+        if (known == 0) known = cost.per_byte;
+        bounded = at_once_.least() < known;
+        known = std::min(at_once_.least(), known);
+    }
     if (known > 0) {
         // What a byte takes besides G stays what it was; a model that has G wrong may have no such part at all. Nor is there
         // one that what passed at once did not take.

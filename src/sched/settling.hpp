@@ -75,17 +75,22 @@ inline void look_at(Candidate& candidate, const Cost& cost, const Pace& pace, co
 }
 
 /// What is known of a rail by trains only may be wrong by half. If it has 4/9 of the best rate at least, it is taken for as
-/// fast as the best of those that traffic has shown better. Where there is none nobody knows which is faster, so all such rails
-/// are taken for as fast as the best. The same goes for what a byte takes besides, and for latencies as far as traffic allows:
-/// a probe may have been held up, and then nothing would be sent that shows it.
+/// fast as the best of those that traffic has shown better. Where there is none nobody knows which is faster, so all such
+/// rails are taken for as fast as the best. Rates that are mere bounds say less: of two equal rails the one that got the
+/// longer bursts has the lower bound, by 4 where it got most of 8 messages, and none says what it sustains. The same goes for
+/// what a byte takes besides, and for latencies as far as traffic allows: a probe may have been held up, and then nothing would
+/// be sent that shows it.
 inline void even_out(std::span<Candidate> candidates, std::span<const Pace> paces, base::Nanoseconds busy) noexcept {
     const auto doubtful = [&](const Candidate& candidate) {
         return candidate.bounded || paces[candidate.rail].doubtful();
     };
     if (candidates.size() < 2 || std::ranges::none_of(candidates, doubtful)) return;
     const auto best = least_per_byte(candidates);
+    const bool best_bounded = std::ranges::any_of(
+        candidates, [&](const Candidate& each) { return each.bounded && each.cost.per_byte == best; });
     const auto alike = [&](const Candidate& candidate) {
-        return !candidate.spare && candidate.cost.per_byte <= (candidate.bounded ? 4 * best : 2 * best + best / 4);
+        const auto most = candidate.bounded || best_bounded ? 4 * best : 2 * best + best / 4;
+        return !candidate.spare && candidate.cost.per_byte <= most;
     };
     constexpr auto none = std::numeric_limits<Ticks>::max();
     auto known = none;

@@ -16,7 +16,7 @@ constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 constexpr Ticks worth_resting = to_ticks(20 * base::microsecond);
 // This part of its time later a message may come over a rail that is about as fast.
 constexpr Ticks rested_part = 64;
-// The same where rails were seen to save up what they do not use, which gains half of the time.
+// The same where rails were seen to save up what they do not use, or may do so: that gains half of the time.
 constexpr Ticks worth_saving_up = to_ticks(5 * base::microsecond);
 constexpr Ticks saving_part = 8;
 
@@ -81,7 +81,8 @@ inline Ticks Vft::preferred_by(const Candidate& candidate, Ticks idle) const noe
 
 /// For a heavy message, of the rails that are about as fast as the fastest, if all of these are idle, the one that has been so
 /// for longest. Rails that save up what they do not use (SavedUp) pass half of such messages at once, if they get them in turn.
-/// Elsewhere it costs a look where one did not look before.
+/// Those that have passed all bursts at once so far, of which no rate is known, may be such. Elsewhere it costs a look where
+/// one did not look before.
 std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept {
     const auto none = candidates.size();
     if (bytes <= light_bytes || options_.stage != VftStage::overlap_aware) return none;
@@ -94,12 +95,14 @@ std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_
         least = idle;
     }
     if (fastest == none) return none;
+    const auto lasts = times(bytes, candidates[fastest].cost.per_byte);
+    if (lasts < worth_saving_up) return none;
     // What is seen of one of them goes for those that are about as fast: one that is used less shows less.
     const bool saves_up = std::ranges::any_of(candidates, [&](const Candidate& candidate) {
         const bool may = (candidate.saves_up || candidate.bounded) && !candidate.spare;
         return may && idle_delivery(candidate.cost, bytes) <= least + least / saving_part;
     });
-    if (times(bytes, candidates[fastest].cost.per_byte) < (saves_up ? worth_saving_up : worth_resting)) return none;
+    if (!saves_up && lasts < worth_resting) return none;
     const auto most = least + least / (saves_up ? saving_part : rested_part);
     auto rested = fastest;
     bool several = false;

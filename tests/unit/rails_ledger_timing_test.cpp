@@ -23,7 +23,7 @@ struct Timing : Books {
         timed = (one.flags & frame_flag::timed) != 0;
         ledger.charge(*link, one, now);
         now += waits;
-        if (Ledger::timed_waits(*link)) Ledger::posting(*link, now);
+        if (link->timed_waits) Ledger::posting(*link, now);
         const Arrival arrived{.at = now + there + peers_zero};
         const auto seq = one.seq;
         now += there + back;

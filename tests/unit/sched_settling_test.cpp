@@ -101,6 +101,17 @@ TEST_CASE("of rails of which bursts show no more than what they took at most nob
     CHECK(candidates[1].cost.per_byte == to_ticks(second <= 8 ? 2.0 : second));
 }
 
+TEST_CASE("a rail of which a bound is known is taken for as fast as one that is known well and up to 4 times as slow",
+          "[sched][settling]") {
+    const auto known = GENERATE(4.0, 7.0, 9.0);
+    Rails rails(2, true, known, true);
+    rails.paces[0] = sched::Pace{};
+    rails.candidates[0].bounded = true;
+    sched::even_out(rails.candidates, rails.paces, 0);
+    CHECK(rails.per_byte(0) == (known <= 8 ? known : 2));  // bursts pass faster than what is sustained
+    CHECK(rails.per_byte(1) == known);
+}
+
 TEST_CASE("a doubtful rail that is alike is no further away than traffic allows", "[sched][settling]") {
     const bool sure = GENERATE(false, true);
     const auto per_byte = GENERATE(8.0, 80.0);

@@ -307,3 +307,12 @@ TEST_CASE("what passed at once bounds G, until something shows it", "[sched][pac
     CHECK_FALSE(bounded(per_byte));
     CHECK(per_byte == Approx(20).epsilon(0.05));
 }
+
+TEST_CASE("what passed at once bounds what a byte takes besides G, too, if G is no more", "[sched][pace]") {
+    Trains trains{.pace = {}, .thought = sched::to_ticks(base::Nanoseconds{1})};
+    trains.one(8 * kib, 0.5);
+    sched::Cost cost{.slope = sched::to_ticks(base::Nanoseconds{200}), .per_byte = trains.thought};
+    CHECK_FALSE(trains.pace.correct(cost, trains.now, trains.busy));
+    CHECK(cost.per_byte == trains.thought);
+    CHECK(sched::to_ns(cost.slope) == Approx(1 + 0.5 + 20'000.0 / (8 * kib)).epsilon(0.01));
+}

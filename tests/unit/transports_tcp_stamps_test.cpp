@@ -53,7 +53,7 @@ base::Nanoseconds came_of(int from, int to, std::size_t bytes) {
 TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp]") {
     const auto [near, far] = connection();
     CHECK(came_of(near.get(), far.get(), 4000) == 0);
-    REQUIRE(tcp::stamp(far.get(), true));
+    REQUIRE(tcp::tell(far.get(), tcp::Stamping::Turn::begin));
     CHECK(came_of(near.get(), far.get(), 100) == 0);  // nobody asks for that
     auto before = base::now_ns();
     const auto limit = before + 10 * base::second;
@@ -72,7 +72,7 @@ TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp
     tcp::WallClock clock;
     CHECK(tcp::read_stamped(far.get(), into, clock, none) == -1);
     CHECK(none == 0);
-    REQUIRE(tcp::stamp(far.get(), false));
+    REQUIRE(tcp::tell(far.get(), tcp::Stamping::Turn::end));
     CHECK(came_of(near.get(), far.get(), 4000) == 0);
 }
 
@@ -93,14 +93,15 @@ TEST_CASE("the kernel is told to stamp when something is worth it, and to end wh
         stamping.want();                            // and that changes nothing
         std::uint32_t small = 0;
         for (; stamping.takes(); ++small) CHECK(stamping.came(1) == Turn::none);
-        CHECK(small == Stamping::taken);
+        CHECK(small == Stamping::small_taken);
         CHECK(stamping.came(worth) == Turn::none);  // the kernel goes on all the while
         CHECK(stamping.takes());
-        for (small = 1; stamping.came(1) == Turn::none; ++small) REQUIRE(small < Stamping::lasting);
-        CHECK(small == Stamping::lasting);
+        for (small = 1; stamping.came(1) == Turn::none; ++small) REQUIRE(small < Stamping::small_until_end);
+        CHECK(small == Stamping::small_until_end);
         CHECK_FALSE(stamping.takes());
         CHECK(stamping.came(1) == Turn::none);
     }
     stamping.give_up();
+    stamping.want();
     CHECK(stamping.came(worth) == Turn::none);
 }

@@ -46,36 +46,41 @@ public:
     enum class Turn : std::uint8_t { none, begin, end };
 
     void want() noexcept { wanted_ = true; }
-    /// The kernel does not know how.
-    void give_up() noexcept { *this = {}; }
+    /// The kernel does not know how: nobody is to ask again.
+    void give_up() noexcept {
+        *this = {};
+        impossible_ = true;
+    }
     /// The next read is to take its stamp along.
-    [[nodiscard]] bool takes() const noexcept { return begun_ && small_ < taken; }
+    [[nodiscard]] bool takes() const noexcept { return begun_ && small_ < small_taken; }
     /// What the kernel is to be told after a read that brought so many bytes, one at least.
     [[nodiscard]] RAILMUX_IN_LINE Turn came(ssize_t bytes) noexcept {
         if (bytes >= stamped_bytes) {
             small_ = 0;
-            if (begun_ || !wanted_) return Turn::none;
+            if (begun_ || !wanted_ || impossible_) return Turn::none;
             begun_ = true;
             return Turn::begin;
         }
-        if (!begun_ || ++small_ < lasting) return Turn::none;
+        if (!begun_ || ++small_ < small_until_end) return Turn::none;
         begun_ = false;
         return Turn::end;
     }
 
-    // So many small reads after one that was worth it.
-    static constexpr std::uint32_t taken = 16;
-    static constexpr std::uint32_t lasting = 1024;
+    // So many small reads after one that was worth it take theirs along,
+    static constexpr std::uint32_t small_taken = 16;
+    // ... and after so many, 5 ms and more, the kernel is told to end: then beginning and ending take some thousandths at most.
+    static constexpr std::uint32_t small_until_end = 1024;
 
 private:
+    bool impossible_ = false;
     bool wanted_ = false;
     bool begun_ = false;       // the kernel has been told to note when something comes
     std::uint32_t small_ = 0;  // reads since one that was worth it
 };
 
-/// From now on the kernel notes when what the socket receives comes (SO_TIMESTAMPING), or not any more. False: it does not know
+/// Tells the kernel to begin, or to end, to note when what the socket receives comes (SO_TIMESTAMPING). False: it does not know
 /// how.
-[[nodiscard]] bool stamp(int socket, bool on) noexcept;
+[[nodiscard]] bool tell(int socket, Stamping::Turn turn) noexcept;
 
 /// Reads what is there, as readv does. `came`, by base::now_ns: when the kernel had the last of it; 0: it does not say, or it
 /// is too little for anybody to ask.

@@ -11,7 +11,6 @@
 
 #include "transports/tcp/rail.hpp"
 #include "transports/tcp/route.hpp"
-#include "transports/tcp/stamps.hpp"
 
 namespace railmux::transports::tcp {
 
