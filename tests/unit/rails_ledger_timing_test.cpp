@@ -61,6 +61,34 @@ TEST_CASE("ledger: a message that waits until its rail is given it is not late f
     }
 }
 
+TEST_CASE("ledger: a train begins when its rail is given the first of it") {
+    Timing f;
+    enum class Where : std::uint8_t { waits, given_in_part, given };
+    const auto where = GENERATE(Where::waits, Where::given_in_part, Where::given);
+    const auto decided = f.now;
+    Frame& first = f.frame(2000);
+    f.ledger.time(*f.link, first, f.now);
+    f.ledger.charge(*f.link, first, f.now);
+    if (where != Where::given) f.link->outbox.push(&first);
+    if (where == Where::given) Ledger::posted_at_once(*f.link);
+    if (where == Where::given_in_part) first.posted = 1;
+    f.now += 10'000;
+    Frame& second = f.frame(8000);
+    f.ledger.time(*f.link, second, f.now);
+    REQUIRE(f.link->timed.seq == second.seq);
+    f.ledger.charge(*f.link, second, f.now);
+    f.now += 10'000;
+    REQUIRE(f.link->timed_waits);
+    Ledger::posting(*f.link, f.now);
+    CHECK(f.link->timed.sent == f.now);
+    CHECK(f.link->timed.idle == (where == Where::waits ? f.now : decided));
+    f.now += 10'000;
+    Ledger::posting(*f.link, f.now);  // nothing of what is timed waits any more
+    CHECK(f.link->timed.sent == f.now - 10'000);
+    while (!f.link->outbox.empty()) f.link->outbox.pop();
+    f.take(second.seq + 1);
+}
+
 TEST_CASE("ledger: a message that its rail held up shows the rate, and one whose answer was held up does not") {
     const bool on_the_way_there = GENERATE(true, false);
     Timing f;
