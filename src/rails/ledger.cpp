@@ -39,10 +39,9 @@ void Ledger::charge(Link& link, Frame& frame, base::Nanoseconds now) {
 
 void Ledger::end_idle_leads() noexcept {
     for (const auto peer : idle_leads_) {
-        auto* talk = peers_[peer].talk.get();
-        if (talk == nullptr) continue;
-        talk->lead.loaded();
-        talk->idle_lead = false;
+        auto& known = peers_[peer];
+        known.idle_lead = false;
+        if (known.talk != nullptr) known.talk->lead.loaded();
     }
     idle_leads_.clear();
 }

@@ -54,11 +54,6 @@ public:
 
     /// Notes what is handed to a link and will be acknowledged.
     void charge(Link& link, Frame& frame, base::Nanoseconds now);
-    /// Light frames to the peer have a lead because nothing is on any rail: it ends when something heavy is charged, for
-    /// whomever.
-    void leads_by_idle(std::uint32_t peer) {
-        if (!std::exchange(peers_[peer].talk->idle_lead, true)) idle_leads_.push_back(peer);
-    }
     /// The same, later: it was no choice. True: follow() is to be called.
     [[nodiscard]] RAILMUX_IN_LINE bool put_off(Frame& frame) noexcept {
         late_[late_count_++] = &frame;
@@ -70,6 +65,13 @@ public:
     void charge_late();
     /// What was handed to a link will not be acknowledged over it.
     void uncharge(Frame& frame, base::Nanoseconds now) noexcept;
+    /// Light frames to the peer have a lead because nothing is on any rail: it ends when something heavy is charged, for
+    /// whomever.
+    void leads_by_idle(std::uint32_t peer) {
+        auto& known = peers_[peer];
+        if (!known.idle_lead) idle_leads_.push_back(peer);
+        known.idle_lead = true;
+    }
 
     // --- Acknowledgements --------------------------------------------------------------------------------------------
 
@@ -219,7 +221,7 @@ private:
     std::uint32_t noted_mask_ = frames_per_prediction - 1;
     std::array<Frame*, 4 * most_late> late_;  // put off, the first late_count_
     std::size_t late_count_ = 0;
-    std::vector<std::uint32_t> idle_leads_;  // peers with such a lead, or a later one
+    std::vector<std::uint32_t> idle_leads_;  // peers, each once
     std::vector<sched::Pace> paces_;         // by rail
     sched::NodeLoad node_;                   // what others of this node have on them
     sched::BusyClock busy_;

@@ -136,7 +136,6 @@ struct Conversation {
         static constexpr auto unlimited = std::numeric_limits<sched::Ticks>::max();  // loads do not matter
     };
     Lead lead;
-    bool idle_lead = false;  // it was given one because nothing was on any rail, and nothing heavy has been since
 
     // Of frames that are charged later one at a time whose answer is timed (Ledger).
     struct Followed {
@@ -212,12 +211,13 @@ struct Conversation {
 struct Known {
     std::uint64_t instance = 0;  // 0: not known yet
     std::uint32_t rank = no_rank;
-    std::uint8_t epoch = 0;                // counts sessions with it
-    bool left : 1 = false;                 // it said goodbye
-    bool ended : 1 = false;                // we were told that its process has: without links it is not looked for
-    bool orderly : 1 = false;              // ... in good order
-    bool loss_told : 1 = false;            // ... and not, and that it is lost has been told
-    ErrorCode failed = ErrorCode::ok;      // how the last session ended, if it ended badly
+    std::uint8_t epoch = 0;            // counts sessions with it
+    bool left : 1 = false;             // it said goodbye
+    bool ended : 1 = false;            // we were told that its process has: without links it is not looked for
+    bool orderly : 1 = false;          // ... in good order
+    bool loss_told : 1 = false;        // ... and not, and that it is lost has been told
+    bool idle_lead : 1 = false;        // a lead to it ends when something heavy is handed over (Ledger::leads_by_idle)
+    ErrorCode failed = ErrorCode::ok;  // how the last session ended, if it ended badly
     std::unique_ptr<std::string> failure;  // and why; null while nothing has failed
     std::vector<std::byte> address;        // encoded ProcessAddress; empty: not known yet
     std::unique_ptr<Conversation> talk;

@@ -53,7 +53,7 @@ base::Nanoseconds came_of(int from, int to, std::size_t bytes) {
 TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp]") {
     const auto [near, far] = connection();
     CHECK(came_of(near.get(), far.get(), 4000) == 0);
-    REQUIRE(tcp::tell(far.get(), tcp::Stamping::Turn::begin));
+    REQUIRE(tcp::set_stamping(far.get(), tcp::Stamping::Turn::begin));
     CHECK(came_of(near.get(), far.get(), 100) == 0);  // nobody asks for that
     auto before = base::now_ns();
     const auto limit = before + 10 * base::second;
@@ -72,7 +72,7 @@ TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp
     tcp::WallClock clock;
     CHECK(tcp::read_stamped(far.get(), into, clock, none) == -1);
     CHECK(none == 0);
-    REQUIRE(tcp::tell(far.get(), tcp::Stamping::Turn::end));
+    REQUIRE(tcp::set_stamping(far.get(), tcp::Stamping::Turn::end));
     CHECK(came_of(near.get(), far.get(), 4000) == 0);
 }
 

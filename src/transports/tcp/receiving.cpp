@@ -109,7 +109,7 @@ ssize_t Rail::read_plain(Link& link, std::span<iovec> into) noexcept {
         read.came = 0;
     }
     const auto turn = got > 0 ? read.stamping.came(got) : Stamping::Turn::none;
-    if (turn != Stamping::Turn::none && !tell(link.socket.get(), turn)) [[unlikely]]
+    if (turn != Stamping::Turn::none && !set_stamping(link.socket.get(), turn)) [[unlikely]]
         read.stamping.give_up();
     return got;
 }

@@ -31,7 +31,7 @@ base::Nanoseconds WallClock::by_ours(base::Nanoseconds stamp) noexcept {
     return known && stamp <= in_ns(wall) ? stamp - ahead : 0;
 }
 
-bool tell(int socket, Stamping::Turn turn) noexcept {
+bool set_stamping(int socket, Stamping::Turn turn) noexcept {
     if (turn == Stamping::Turn::none) return true;
     const unsigned what = turn == Stamping::Turn::begin ? SOF_TIMESTAMPING_RX_SOFTWARE | SOF_TIMESTAMPING_SOFTWARE : 0;
     return ::setsockopt(socket, SOL_SOCKET, SO_TIMESTAMPING, &what, sizeof what) == 0;

@@ -80,7 +80,7 @@ private:
 
 /// Tells the kernel to begin, or to end, to note when what the socket receives comes (SO_TIMESTAMPING). False: it does not know
 /// how.
-[[nodiscard]] bool tell(int socket, Stamping::Turn turn) noexcept;
+[[nodiscard]] bool set_stamping(int socket, Stamping::Turn turn) noexcept;
 
 /// Reads what is there, as readv does. `came`, by base::now_ns: when the kernel had the last of it; 0: it does not say, or it
 /// is too little for anybody to ask.
