@@ -129,7 +129,7 @@ struct Link {
     Timed latest;     // the last that could have been: what ended a burst is known by what comes next
     Timed before;     // it was the last when another one was timed on the idle rail, whose answer tells of it, too
     std::uint32_t asked = 0;   // the number of that one
-    bool timed_waits = false;  // one of these
+    bool timed_waits = false;  // one of these waits for its rail
     /// What the peer has sent last that was more than a few bytes.
     struct Came {
         std::uint32_t seq = 0;
