@@ -234,6 +234,7 @@ void Engine::close_burst() {
     now_ = now();
     burst_.looked(now_);
     sender_.close_bundles(now_);
+    burst_left(rails_.post_lined_up(now_));
 }
 
 Request Engine::irecv(Peer from, TagMatch match, MutableBuffer buffer) {

@@ -247,10 +247,8 @@ private:
     void burst_left(bool took_calls) noexcept { burst_.left(took_calls ? now() : now_); }
     /// Whoever asks for results has no more to add to the burst.
     RAILMUX_IN_LINE void end_burst() {
-        if (burst_.several()) [[unlikely]]
-            close_burst();
         if (burst_.waiting()) [[unlikely]]
-            burst_left(rails_.post_lined_up(now_));
+            close_burst();
     }
     void close_burst();
     /// What a message may wait for that is to be sent now, or not (`last`). Where others look, too, or somebody sleeps, he

@@ -19,18 +19,15 @@ namespace railmux::messaging {
 
 class Habit {
 public:
-    /// A burst of so many messages was looked for at once.
-    void prompt(std::uint32_t messages) noexcept { balance_ = std::min(balance_ + messages * saved_each, most); }
+    /// A burst was looked for at once, and so much is saved if its messages wait for that.
+    void prompt(base::Nanoseconds saved) noexcept { balance_ = std::min(balance_ + saved, most); }
     /// One was looked for so much later.
     void late(base::Nanoseconds by) noexcept { balance_ = std::max(balance_ - by, least); }
     [[nodiscard]] bool shown() const noexcept { return balance_ >= 0; }
 
 private:
-    // Messages of 8 bytes that share frames take some 160 ns less each, over sockets (docs/scheduling.md, "Bundles over two
-    // rails": 19 and 31 MB/s). That a message is sent late is the worse surprise, and counts for more.
-    static constexpr base::Nanoseconds saved_each = 100;
     // So that it takes some bursts to show one.
-    static constexpr base::Nanoseconds at_first = -50 * saved_each;
+    static constexpr base::Nanoseconds at_first = -5 * base::microsecond;
     // Whoever has changed his ways is believed after some bursts.
     static constexpr base::Nanoseconds most = 200 * base::microsecond;
     static constexpr base::Nanoseconds least = -10 * base::millisecond;

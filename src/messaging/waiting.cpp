@@ -36,8 +36,10 @@ bool Engine::pass(base::Nanoseconds now) {
     now_ = now;
     unlooked_bytes_ = 0;
     progress_.looked();
-    if (burst_.several()) burst_.looked(now);
-    if (burst_.waiting()) flush_burst();  // the rest of a burst leaves before anything is looked for
+    if (burst_.waiting()) {  // it leaves before anything is looked for
+        burst_.looked(now);
+        flush_burst();
+    }
     Above above{*this};
     bool any = rails_.poll(above, now);
     if (target_.answer(now_)) rails_.flush(now_);

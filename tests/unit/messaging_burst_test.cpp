@@ -116,10 +116,10 @@ TEST_CASE("who looks right behind each burst, some times, has a habit", "[messag
             prompt += burst.prompt() ? 1 : 0;
         }
         now += look - apart;
-        CHECK(burst.several());
+        CHECK(burst.waiting());
         burst.looked(now);
         burst.left(now);
-        CHECK_FALSE(burst.several());
+        CHECK_FALSE(burst.waiting());
         now += 100 * us;
         return prompt;
     };
@@ -129,15 +129,15 @@ TEST_CASE("who looks right behind each burst, some times, has a habit", "[messag
         return bursts;
     };
     REQUIRE(shown_after() == 5);
-    // The first leaves at once, the second is the first that waits.
+    // That has shown that they may leave as a whole, too: all but the first wait behind another one.
     CHECK(send(100, 200) == messages - 2);
     SECTION("of long bursts: short ones gain nothing, and change nothing") {
         messages = 4;
-        for (int i = 0; i < 100; ++i) CHECK(send(100, 200) == 2);
-        CHECK(send(100, 20 * us) == 2);
+        for (int i = 0; i < 100; ++i) CHECK(send(100, 200) == messages - 2);
+        CHECK(send(100, 20 * us) == messages - 2);
         for (int i = 0; i < 100; ++i) CHECK(send(100, 200) == 0);
         messages = 11;
-        CHECK(shown_after() == 18);
+        CHECK(shown_after() == 17);
     }
     SECTION("until a look comes so late that waiting for it was in vain") {
         CHECK(send(100, 20 * us) == messages - 2);
@@ -166,5 +166,79 @@ TEST_CASE("who looks right behind each burst, some times, has a habit", "[messag
     SECTION("and whoever computes for a second is, too, but not for ever") {
         send(100, 1'000'000 * us);
         CHECK(shown_after() == 10'000);
+    }
+}
+
+TEST_CASE("who looks right behind each burst, some times, has them leave as a whole", "[messaging][burst]") {
+    Burst burst;
+    base::Nanoseconds now = 100 * us;
+    base::Nanoseconds apart = 5 * us;  // bursts
+    const auto look = [&](base::Nanoseconds after) {
+        now += after;
+        if (!burst.waiting()) return;
+        burst.looked(now);
+        burst.left(now += 2 * us);
+    };
+    // Of two messages, to a peer that has answered all that came before. How many left before the look?
+    const auto send = [&](base::Nanoseconds looks_after) {
+        now += apart + 6 * us;
+        int at_once = 0;
+        for (int i = 0; i < 2; ++i, now += 100) {
+            if (!burst.add(8, now, lone)) continue;
+            ++at_once;
+            burst.left(now += 2 * us);
+        }
+        look(looks_after);
+        return at_once;
+    };
+    const auto shown_after = [&] {
+        int bursts = 0;
+        while (send(200) == 1) ++bursts;
+        return bursts;
+    };
+    REQUIRE(shown_after() == 5);
+    for (int i = 0; i < 10; ++i) CHECK(send(200) == 0);
+    SECTION("however far apart they are") {
+        apart = 10'000 * us;
+        for (int i = 0; i < 10; ++i) CHECK(send(200) == 0);
+    }
+    SECTION("a lone message that follows waits for its look, the next one does not") {
+        now += 20 * us;
+        CHECK_FALSE(burst.add(8, now, lone));
+        look(200);
+        now += 20 * us;
+        CHECK(burst.add(8, now, lone));
+    }
+    SECTION("lone ones show nothing") {
+        burst = {};
+        for (int i = 0; i < 100; ++i, now += 20 * us) {
+            CHECK(burst.add(8, now, lone));
+            burst.left(now);
+        }
+        CHECK(shown_after() == 5);
+    }
+    SECTION("until a look comes so late that waiting for it was in vain") {
+        CHECK(send(20 * us) == 0);
+        CHECK(shown_after() > 5);
+    }
+    SECTION("or a lone message has waited in vain") {
+        now += 20 * us;
+        CHECK_FALSE(burst.add(8, now, lone));
+        look(100 * us);
+        CHECK(shown_after() > 50);
+    }
+    SECTION("and who computes behind every tenth has no habit") {
+        int in_vain = 0;
+        for (int i = 1; i <= 1000; ++i) {
+            const bool computes = i % 10 == 0;
+            in_vain += send(computes ? 20 * us : 200) == 0 && computes ? 1 : 0;
+        }
+        CHECK(in_vain <= 2);
+    }
+    SECTION("and whoever begins to, after thousands of bursts, is believed soon") {
+        for (int i = 0; i < 10'000; ++i) send(200);
+        int in_vain = 0;
+        for (int i = 0; i < 1000; ++i) in_vain += send(20 * us) == 0 ? 1 : 0;
+        CHECK(in_vain <= 12);
     }
 }
