@@ -2,6 +2,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+
 #include <catch2/catch.hpp>
 
 #include "transports/ofi/obstruction.hpp"
@@ -11,6 +13,7 @@ using namespace railmux;
 using transports::ofi::LookedTime;
 using transports::ofi::Obstruction;
 using transports::ofi::Processes;
+using transports::ofi::ProcessName;
 
 namespace {
 
@@ -74,8 +77,11 @@ TEST_CASE("only time in which one looks counts", "[transports]") {
 
 TEST_CASE("only a process that was seen alive can have died", "[transports]") {
     Processes processes;
-    CHECK_FALSE(processes.died(0));
-    CHECK_FALSE(processes.died(static_cast<std::uint32_t>(::getpid())));
+    const auto name = [](pid_t number, std::uint64_t owner) {
+        return ProcessName{.number = static_cast<std::uint32_t>(number), .owner = owner};
+    };
+    CHECK_FALSE(processes.died({}));
+    CHECK_FALSE(processes.died(name(::getpid(), 1)));
     const auto start = [] {
         const auto child = ::fork();
         if (child == 0) ::pause(), ::_exit(0);
@@ -87,10 +93,12 @@ TEST_CASE("only a process that was seen alive can have died", "[transports]") {
         REQUIRE(::waitpid(child, nullptr, 0) == child);
     };
     const auto seen = start();
-    CHECK_FALSE(processes.died(static_cast<std::uint32_t>(seen)));
+    CHECK_FALSE(processes.died(name(seen, 2)));
     end(seen);
-    CHECK(processes.died(static_cast<std::uint32_t>(seen)));
+    CHECK(processes.died(name(seen, 2)));
+    CHECK(processes.died(name(::getpid(), 2)));        // whoever has its number by now
+    CHECK_FALSE(processes.died(name(::getpid(), 3)));  // and is somebody else
     const auto unseen = start();
     end(unseen);
-    CHECK_FALSE(processes.died(static_cast<std::uint32_t>(unseen)));  // perhaps the number is of another namespace
+    CHECK_FALSE(processes.died(name(unseen, 4)));  // perhaps the number is of another namespace
 }

@@ -23,10 +23,10 @@ LinkId Rail::connect(std::span<const std::byte> address, std::span<const std::by
     const auto remote = RailAddress::parse(address);
     if (!remote) return refuse_to_connect("the address of the other side is malformed");
     if (const auto way = address_.reach(*remote); way.reach == Reach::never) return refuse_to_connect(way.why);
+    if (processes_.died(endpoint_->peers.process_at(*remote))) return refuse_to_connect("its process is no more");
     std::string trouble;
     auto* peer = endpoint_->peers.find(*remote, trouble);
     if (peer == nullptr) return refuse_to_connect(trouble);
-    if (processes_.died(peer->process)) return refuse_to_connect("its process is no more");
     Link& link = new_link(Phase::greeting, peer);
     link.message_bytes = std::min<std::size_t>(endpoint_->port.message_bytes, remote->message_bytes);
     link.patience = common_.hello_limit;
@@ -162,6 +162,7 @@ void Rail::take_hello(std::span<const std::byte> body) {
         greet(*peer, {}, encode(header, std::span<const std::byte>{}));
         return;
     }
+    if (processes_.died(peer->process)) return;  // seen from now on
     Link& link = new_link(Phase::requested, peer);
     link.theirs = hello->from;
     link.message_bytes = std::min<std::size_t>(endpoint_->port.message_bytes, remote->message_bytes);

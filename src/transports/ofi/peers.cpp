@@ -4,10 +4,16 @@
 
 namespace railmux::transports::ofi {
 
+ProcessName Peers::process_at(const RailAddress& address) const noexcept {
+    if (!port_.outlives_rail()) return {};
+    return {.number = address.process, .owner = address.owner};
+}
+
 Peer* Peers::find(const RailAddress& address, std::string& trouble) {
     std::string key(reinterpret_cast<const char*>(address.endpoint.data()), address.endpoint.size());
     if (const auto known = peers_.find(key); known != peers_.end()) {
         known->second.last_used = ++uses_;
+        known->second.process = process_at(address);  // a later one with the number has the address, too
         return &known->second;
     }
     forget_idle();
@@ -21,7 +27,7 @@ Peer* Peers::find(const RailAddress& address, std::string& trouble) {
         trouble = inserted < 0 ? in_words(inserted) : "the provider does not take the address";
         return nullptr;
     }
-    if (port_.outlives_rail()) peer.process = address.process;
+    peer.process = process_at(address);
     peer.label = address_text(port_.peers.get(), key.data());
     peer.last_used = ++uses_;
     return &peers_.emplace(std::move(key), peer).first->second;

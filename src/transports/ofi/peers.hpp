@@ -13,13 +13,14 @@
 
 #include "transports/ofi/address.hpp"
 #include "transports/ofi/fabric.hpp"
+#include "transports/ofi/processes.hpp"
 #include "transports/ofi/turns.hpp"
 
 namespace railmux::transports::ofi {
 
 struct Peer {
     fi_addr_t at = FI_ADDR_UNSPEC;
-    std::uint32_t process = 0;  // where the two share memory
+    ProcessName process;  // where the two share memory
     std::uint32_t links = 0;
     std::uint32_t sending = 0;  // buffers on their way to it
     std::uint32_t waiting = 0;  // greetings that the provider has not taken yet
@@ -34,6 +35,8 @@ class Peers {
 public:
     explicit Peers(const Port& port) noexcept : port_(port) {}
 
+    /// The process at an address, where memory is shared with it.
+    [[nodiscard]] ProcessName process_at(const RailAddress& address) const noexcept;
     /// nullptr where the provider does not take the address; `trouble` says why.
     [[nodiscard]] Peer* find(const RailAddress& address, std::string& trouble);
     /// The one of a link that ends.

@@ -4,29 +4,61 @@
 // Threads and lifetime: part of its rail.
 #pragma once
 
-#include <csignal>
-
-#include <cerrno>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/process.hpp"
 
 namespace railmux::transports::ofi {
 
+/// By both its end is not taken for that of a later process that got its number, and its address.
+struct ProcessName {
+    std::uint32_t number = 0;  // 0: none that memory is shared with
+    std::uint64_t owner = 0;   // RailAddress::owner
+};
+
 class Processes {
 public:
-    /// Those of another namespace have numbers that mean nothing here: only who was seen alive can have died.
-    [[nodiscard]] bool died(std::uint32_t process) {
-        if (process == 0) return false;
-        if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) return seen_.contains(process);
-        if (seen_.size() >= most) seen_.erase(seen_.begin());
-        seen_.insert(process);
-        return false;
+    /// Only who was alive when it was asked for before can have died (base/process.hpp).
+    [[nodiscard]] bool died(const ProcessName& name) {
+        if (name.number == 0) return false;
+        auto at = std::ranges::find(seen_, name.owner, &Seen::owner);
+        if (at == seen_.end()) {
+            base::Process process(static_cast<pid_t>(name.number));
+            if (!process.known()) return false;
+            if (seen_.size() >= most) forget_one();
+            at = seen_.insert(seen_.end(), {.owner = name.owner, .process = std::move(process)});
+        }
+        at->last_asked = ++asked_;
+        return at->has_died();
     }
 
 private:
-    static constexpr std::size_t most = 4096;  // the least number is the oldest, mostly
-    std::set<std::uint32_t> seen_;
+    struct Seen {
+        std::uint64_t owner = 0;
+        base::Process process;
+        bool died = false;
+        std::uint64_t last_asked = 0;
+
+        [[nodiscard]] bool has_died() {
+            if (died || process.alive()) return died;
+            process = {};  // its descriptor is not needed any more
+            return died = true;
+        }
+    };
+    /// The dead first: who lives may have a link, and not be asked for until it ends.
+    void forget_one() {
+        seen_.erase(
+            std::ranges::min_element(seen_, {}, [](Seen& one) { return std::pair(!one.has_died(), one.last_asked); }));
+    }
+
+    // A descriptor each, while it lives. Links go to 254 at most (Port::max_peers); as many again leaves room for the dead.
+    static constexpr std::size_t most = 512;
+    std::vector<Seen> seen_;
+    std::uint64_t asked_ = 0;
 };
 
 }  // namespace railmux::transports::ofi

@@ -1,9 +1,6 @@
 #include "transports/shm/other_process.hpp"
 
-#include <poll.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -32,15 +29,6 @@ bool all_of(std::byte* data, std::uint64_t address, std::size_t bytes, Copy copy
 
 }  // namespace
 
-OtherProcess::OtherProcess(pid_t number) noexcept
-    : number_(number), process_(number > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, number, 0)) : -1) {}
-
-bool OtherProcess::alive() const noexcept {
-    if (!process_.valid()) return true;
-    pollfd entry{.fd = process_.get(), .events = POLLIN, .revents = 0};
-    return ::poll(&entry, 1, 0) != 1;  // a signal that comes just now says nothing
-}
-
 bool OtherProcess::lately_alive() noexcept {
     const auto now = base::now_ns();
     if (now - seen_ < base::millisecond) return true;
@@ -50,20 +38,20 @@ bool OtherProcess::lately_alive() noexcept {
 }
 
 bool OtherProcess::read(std::uint64_t address, std::span<std::byte> to) noexcept {
-    if (!process_.valid()) return false;
+    if (!held()) return false;
     const bool whole = all_of(to.data(), address, to.size(), [this](const iovec& local, const iovec& remote) {
-        return ::process_vm_readv(number_, &local, 1, &remote, 1, 0);
+        return ::process_vm_readv(process_.number(), &local, 1, &remote, 1, 0);
     });
     return whole && lately_alive();  // so its number was its own all the time
 }
 
 bool OtherProcess::write(std::uint64_t address, std::span<const std::byte> from) noexcept {
-    if (!process_.valid() || !lately_alive()) return false;
+    if (!held() || !lately_alive()) return false;
     bool begun = false;
     return all_of(const_cast<std::byte*>(from.data()), address, from.size(),  // only read
                   [&](const iovec& local, const iovec& remote) -> ssize_t {
                       if (std::exchange(begun, true) && !alive()) return 0;
-                      return ::process_vm_writev(number_, &local, 1, &remote, 1, 0);
+                      return ::process_vm_writev(process_.number(), &local, 1, &remote, 1, 0);
                   });
 }
 

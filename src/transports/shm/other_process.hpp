@@ -6,7 +6,7 @@
 // that the process number names the process that is meant, whatever process namespaces there are.
 //
 // Threads: one at a time.
-// Lifetime: holds a descriptor of the process, by which its number cannot be mistaken for that of a later one.
+// Lifetime: holds a descriptor of the process (base/process.hpp); where there can be none, its memory is not touched.
 #pragma once
 
 #include <sys/types.h>
@@ -16,7 +16,7 @@
 #include <span>
 
 #include "base/clock.hpp"
-#include "base/file_descriptor.hpp"
+#include "base/process.hpp"
 
 namespace railmux::transports::shm {
 
@@ -24,12 +24,12 @@ class OtherProcess {
 public:
     OtherProcess() = default;
     /// 0: nothing is known of it.
-    explicit OtherProcess(pid_t number) noexcept;
+    explicit OtherProcess(pid_t number) noexcept : process_(number) {}
 
     /// Turns readable when it ends; -1: there is none.
-    [[nodiscard]] int descriptor() const noexcept { return process_.get(); }
+    [[nodiscard]] int descriptor() const noexcept { return process_.descriptor(); }
     /// False when it has ended for sure.
-    [[nodiscard]] bool alive() const noexcept;
+    [[nodiscard]] bool alive() const noexcept { return process_.alive(); }
 
     /// Copies from that address in its memory. False when not all could be read, or when it may have been another's memory.
     [[nodiscard]] bool read(std::uint64_t address, std::span<std::byte> to) noexcept;
@@ -39,13 +39,14 @@ public:
     [[nodiscard]] bool readable(std::uint64_t address, std::uint64_t mark) noexcept;
 
 private:
+    /// Without a descriptor its number may be another's at any time.
+    [[nodiscard]] bool held() const noexcept { return descriptor() >= 0; }
     /// alive(), as of a millisecond ago at most. Numbers of processes are given out in turn, and again only after at least some
     /// 300 others, of which each takes 10 us: within that time the number is nobody else's.
     [[nodiscard]] bool lately_alive() noexcept;
 
-    pid_t number_ = 0;
     base::Nanoseconds seen_ = 0;  // alive, when it was last looked
-    base::FileDescriptor process_;
+    base::Process process_;
 };
 
 }  // namespace railmux::transports::shm
