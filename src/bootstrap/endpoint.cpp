@@ -50,6 +50,10 @@ sockaddr_un unix_address(std::string_view path) {
     return address;
 }
 
+std::vector<boost::asio::ip::tcp::endpoint> loopback(std::uint16_t port) {
+    return {{boost::asio::ip::address_v4::loopback(), port}, {boost::asio::ip::address_v6::loopback(), port}};
+}
+
 std::vector<boost::asio::ip::tcp::endpoint> resolve(const std::string& host, std::uint16_t port, std::string& error) {
     boost::asio::io_context io;
     boost::system::error_code code;
@@ -58,6 +62,7 @@ std::vector<boost::asio::ip::tcp::endpoint> resolve(const std::string& host, std
         const auto endpoint = entry.endpoint();  // a hosts file may name one twice
         if (std::find(endpoints.begin(), endpoints.end(), endpoint) == endpoints.end()) endpoints.push_back(endpoint);
     }
+    if (endpoints.empty() && host == "localhost") return loopback(port);  // RFC 6761: the name means nothing else
     if (endpoints.empty()) error = code ? code.message() : "no address";
     return endpoints;
 }

@@ -42,7 +42,8 @@ std::vector<Target> targets_of(std::string_view where) {
     const auto place = parse_place(where);
     std::string error;
     std::vector<Target> targets;
-    for (const auto& endpoint : resolve(place.host.empty() ? "localhost" : place.host, place.port, error)) {
+    const auto endpoints = place.host.empty() ? loopback(place.port) : resolve(place.host, place.port, error);
+    for (const auto& endpoint : endpoints) {
         targets.push_back(target(endpoint.data(), endpoint.size()));
     }
     if (targets.empty()) {

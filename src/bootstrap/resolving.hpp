@@ -20,6 +20,9 @@ inline constexpr std::string_view unix_prefix = "unix:";
 /// Throws Error(invalid_argument) when the path does not fit.
 [[nodiscard]] sockaddr_un unix_address(std::string_view path);
 
+/// This host, by both families: needs no resolver, which may know no "localhost" (a container without /etc/hosts).
+[[nodiscard]] std::vector<boost::asio::ip::tcp::endpoint> loopback(std::uint16_t port);
+
 /// All addresses of a host; with none, `error` says why.
 [[nodiscard]] std::vector<boost::asio::ip::tcp::endpoint> resolve(const std::string& host, std::uint16_t port,
                                                                   std::string& error);

@@ -24,7 +24,7 @@ for encryption in off on; do
     listener=$!
     until_true "the listener is there" grep "listening on port" "$work/all/server-$encryption"
     port=$(sed -n 's/.*listening on port //p' "$work/all/server-$encryption")
-    env "${talking[@]}" "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 2000 \
+    env "${talking[@]}" "$railmux" pingpong --connect "127.0.0.1:$port" --sizes 8 --iterations 2000 \
         >"$work/all/client-$encryption.out" 2>"$work/all/client-$encryption" &
     client=$!
     no_command_line
@@ -40,7 +40,7 @@ env RAILMUX_LOG=debug "$railmux" pingpong --listen 0 >"$work/all/other.out" 2>"$
 listener=$!
 until_true "the listener is there" grep "listening on port" "$work/all/other"
 port=$(sed -n 's/.*listening on port //p' "$work/all/other")
-! env RAILMUX_JOB_KEY=other "$railmux" pingpong --connect "localhost:$port" >"$work/all/stranger.out" 2>"$work/all/stranger" ||
+! env RAILMUX_JOB_KEY=other "$railmux" pingpong --connect "127.0.0.1:$port" >"$work/all/stranger.out" 2>"$work/all/stranger" ||
     fail "another key opens the door"
 grep -q "the job keys differ" "$work/all/stranger" || fail "it is not said that the keys differ"
 end_listener

@@ -100,7 +100,7 @@ for provider in "tcp;ofi_rxm:lo" shm "udp;ofi_rxd:lo"; do
     for options in "pingpong --sizes 0,8,16K,1M" "bandwidth --sizes 8,20K,1M --bidirectional"; do
         # To end what hangs, only: ofi_rxd, which has to be polled, takes 7 s alone and many times as long beside others.
         # shellcheck disable=SC2086 # the options are words
-        timeout -k 9 $guard "$railmux" $options --connect "localhost:$port" --iterations 50 --json >"$work/result" ||
+        timeout -k 9 $guard "$railmux" $options --connect "127.0.0.1:$port" --iterations 50 --json >"$work/result" ||
             fail "$provider: $options"
         python3 - "$work/result" "ofi:$provider" <<'PYTHON'
 import json, sys
@@ -171,7 +171,7 @@ done
 echo "shm: what was on its way to a process that was killed is not in the way of what goes to the next"
 export RAILMUX_OFI_PROVIDERS=shm RAILMUX_RAILS='ofi:*'
 RAILMUX_LINK_UNHEARD=2s RAILMUX_RECOVER_PATIENCE=1s listen bandwidth --keep
-both_ways=(bandwidth --connect "localhost:$port" --sizes 64K --bidirectional --json)
+both_ways=(bandwidth --connect "127.0.0.1:$port" --sizes 64K --bidirectional --json)
 busy() { [ "$(cut -d ' ' -f 14 "/proc/$victim/stat")" -ge 50 ]; }  # ticks: long after it was connected
 for _ in 1 2 3; do  # once in a while nothing is on its way
     RAILMUX_PROGRESS=block "$railmux" "${both_ways[@]}" --window 1024 --iterations 1000000000 >"$work/first" 2>"$work/err" &

@@ -31,7 +31,7 @@ printf '#!/bin/sh\nexec ip netns exec %s %s "$@"\n' "$RIG_NAME-A" "$railmux" >"$
 chmod +x "$work/railmux"
 railmux=$work/railmux
 listen pingpong
-timeout -k 9 $guard "$railmux" pingpong --sizes 8 --iterations 100000000 --connect "localhost:$port" >"$work/other" 2>&1 &
+timeout -k 9 $guard "$railmux" pingpong --sizes 8 --iterations 100000000 --connect "127.0.0.1:$port" >"$work/other" 2>&1 &
 other=$!
 sockets() { on A grep -c '@railmux-shm-' /proc/net/unix || true; }
 both_there() { [ "$(sockets)" -ge 3 ]; }  # both listen, and one has accepted

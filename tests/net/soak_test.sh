@@ -24,7 +24,7 @@ echo "between two processes that met"
 listener=$!
 until_true "soak listens" grep "listening on port" "$work/listener"
 port=$(sed -n 's/.*listening on port //p' "$work/listener")
-timeout -k 9 $guard "$railmux" soak --connect "localhost:$port" --minutes 0.01 --operations messages \
+timeout -k 9 $guard "$railmux" soak --connect "127.0.0.1:$port" --minutes 0.01 --operations messages \
     >"$work/out" 2>"$work/err" || fail "between two"
 wait "$listener" || fail "the listener of a good soak failed"
 grep -q '^all right$' "$work/out" || fail "it does not say that all is right"

@@ -5,7 +5,7 @@
 
 echo "ping-pong: the JSON object that scripts rely on"
 listen pingpong
-timeout -k 9 $guard "$railmux" pingpong --connect "localhost:$port" --sizes 8,64,4096 --iterations 50 --json >"$work/pingpong"
+timeout -k 9 $guard "$railmux" pingpong --connect "127.0.0.1:$port" --sizes 8,64,4096 --iterations 50 --json >"$work/pingpong"
 wait "$listener" || fail "the listener of a good run failed"
 [ ! -s "$work/listener.out" ] || fail "the listener wrote to standard output"
 python3 - "$work/pingpong" <<'PYTHON'
@@ -24,7 +24,7 @@ PYTHON
 
 echo "ping-pong in bursts: whole ones"
 listen pingpong
-timeout -k 9 $guard "$railmux" pingpong --connect "localhost:$port" --sizes 8,100K --iterations 70 --burst 32 --pause 100 \
+timeout -k 9 $guard "$railmux" pingpong --connect "127.0.0.1:$port" --sizes 8,100K --iterations 70 --burst 32 --pause 100 \
     --json >"$work/burst" || fail "pingpong in bursts"
 python3 - "$work/burst" <<'PYTHON'
 import json, sys
@@ -36,7 +36,7 @@ echo "bandwidth: one way, both ways, shared buffers; odd windows and counts"
 listen bandwidth --keep --set connect.patience=2s recover.patience=2s
 for options in "--window 64" "--window 1" "--window 3 --bidirectional" "--window 16 --buffers 2"; do
     # shellcheck disable=SC2086 # the options are words
-    timeout -k 9 $guard "$railmux" bandwidth --connect "localhost:$port" --sizes 0,1,17,4K,300K --iterations 101 \
+    timeout -k 9 $guard "$railmux" bandwidth --connect "127.0.0.1:$port" --sizes 0,1,17,4K,300K --iterations 101 \
         --json $options >"$work/bandwidth"
     python3 - "$work/bandwidth" "$options" <<'PYTHON'
 import json, sys
@@ -54,7 +54,7 @@ done
 echo "put, get and atomic: any of them serves the others; what was done is checked on both sides"
 for options in "put --window 16 --sizes 0,1,17,4K,300K" "get --window 3 --sizes 0,1,17,4K,300K" "atomic --window 1"; do
     # shellcheck disable=SC2086 # the options are words
-    timeout -k 9 $guard "$railmux" $options --connect "localhost:$port" --iterations 101 --json >"$work/access"
+    timeout -k 9 $guard "$railmux" $options --connect "127.0.0.1:$port" --iterations 101 --json >"$work/access"
     python3 - "$work/access" "${options%% *}" <<'PYTHON'
 import json, sys
 result = json.loads(open(sys.argv[1]).read())
@@ -68,16 +68,16 @@ PYTHON
 done
 
 echo "--keep: the listener stays through a client that dies, and serves the other tool"
-timeout -s KILL $((2 * slower)) "$railmux" bandwidth --connect "localhost:$port" --sizes 64K --iterations 100000000 \
+timeout -s KILL $((2 * slower)) "$railmux" bandwidth --connect "127.0.0.1:$port" --sizes 64K --iterations 100000000 \
     >/dev/null 2>&1 || true
-timeout -k 9 $guard "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 10 --csv >"$work/csv" ||
+timeout -k 9 $guard "$railmux" pingpong --connect "127.0.0.1:$port" --sizes 8 --iterations 10 --csv >"$work/csv" ||
     fail "the listener is still busy with the dead client"
 grep -q '^8,' "$work/csv" || fail "no CSV row"
 end_listener
 
 echo "without --keep a client that dies ends the listener with an error"
 listen pingpong --set connect.patience=2s recover.patience=2s
-timeout -s KILL $((2 * slower)) "$railmux" pingpong --connect "localhost:$port" --sizes 8 --iterations 100000000 \
+timeout -s KILL $((2 * slower)) "$railmux" pingpong --connect "127.0.0.1:$port" --sizes 8 --iterations 100000000 \
     >/dev/null 2>&1 || true
 status=0
 wait "$listener" || status=$?

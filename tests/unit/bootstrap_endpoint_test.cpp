@@ -66,6 +66,12 @@ TEST_CASE("endpoint: without a host both families listen on one port", "[endpoin
     }
 }
 
+TEST_CASE("endpoint: this host is reached without a name, and as localhost", "[endpoint]") {
+    const auto sockets = listen_at("127.0.0.1:0");
+    const auto port = std::to_string(sockets.front().port);
+    for (const auto& where : {port, "localhost:" + port}) CHECK(connect_to(where, in(base::second)).valid());
+}
+
 TEST_CASE("endpoint: a port in use is named, with the cure", "[endpoint]") {
     const auto sockets = listen_at("0");
     const auto port = std::to_string(sockets.front().port);
