@@ -278,6 +278,8 @@ class FrameQueue {
 public:
     [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
     [[nodiscard]] Frame* front() const noexcept { return head_; }
+    /// nullptr: it is empty.
+    [[nodiscard]] Frame* back() const noexcept { return head_ == nullptr ? nullptr : tail_; }
     void push(Frame* frame) noexcept {
         frame->next = nullptr;
         (head_ == nullptr ? head_ : tail_->next) = frame;

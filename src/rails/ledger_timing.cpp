@@ -48,6 +48,30 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
     add_flag(frame.data(), frame_flag::timed);
 }
 
+void Ledger::time_gathered(Link& link, Frame& frame, base::Nanoseconds now) {
+    const auto& timed = link.timed_end;
+    if (now - timed.sent < (timed.awaited ? time_out : time_spacing) || (frame.flags & frame_flag::timed) != 0) return;
+    charge_late();
+    const auto& session = peers_[link.peer].talk->session;
+    const auto& pace = paces_[link.rail];
+    const auto since_idle = link.underway.handed_since(pace.train().begin);
+    link.timed_end = {.seq = frame.seq,
+                      .awaited = true,
+                      .ours = ours(link.rail),
+                      .alone = pace.backlog() == since_idle && since_idle > small_bytes,
+                      .messages = session.numbered() - session.heard(),
+                      .ahead = pace.backlog(),
+                      .since_idle = since_idle,
+                      .idle = pace.train().begin,
+                      .position = pace.handed(),
+                      .end = link.underway.handed(),
+                      .sent = now,
+                      .waits = true};
+    link.timed_waits = true;
+    frame.flags |= frame_flag::timed;
+    add_flag(frame.data(), frame_flag::timed);
+}
+
 void Ledger::posting(Link& link, base::Nanoseconds now) noexcept {
     for (auto* timed : {&link.timed, &link.timed_end, &link.latest}) {
         if (!timed->waits || link.refused) continue;

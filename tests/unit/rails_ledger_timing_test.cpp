@@ -124,6 +124,54 @@ TEST_CASE("ledger: what lone messages of some size are late by counts as latency
     REQUIRE(f.latency() == thought);
 }
 
+TEST_CASE("ledger: of light messages that leave together the last is timed, and shows what their rail does to bursts") {
+    Timing f;
+    // Eight that follow a lead; true: the last of them was timed.
+    const auto burst = [&](base::Nanoseconds there) {
+        Frame* last = nullptr;
+        for (int i = 0; i < 8; ++i) {
+            last = &f.frame(88);
+            static_cast<void>(f.put_off(*last));
+        }
+        f.ledger.time_gathered(*f.link, *last, f.now);
+        const bool timed = (last->flags & frame_flag::timed) != 0;
+        if (timed) Ledger::posting(*f.link, f.now);
+        f.ledger.charge_late();
+        const auto seq = last->seq;
+        f.now += there;
+        const Arrival arrived{.at = f.now + Timing::peers_zero};
+        f.now += 300;
+        const FrameHeader answer{.type = FrameType::ack, .flags = frame_flag::timed, .seq = seq};
+        const auto learnt = timed ? f.ledger.timed(*f.link, answer, arrived, f.now) : std::nullopt;
+        f.take(seq + 1);
+        if (learnt) f.ledger.learn_from_timed(*f.link, *learnt, f.now);
+        return timed;
+    };
+    const auto thought = f.latency();
+    for (int i = 0; i < 5; ++i, f.now += base::millisecond) CHECK(burst(300));
+    CHECK(f.latency() == thought);
+    for (int i = 0; i < 4; ++i, f.now += base::millisecond) {
+        CHECK(f.latency() == thought);
+        CHECK(burst(20'000));
+    }
+    CHECK(f.latency() >= thought + sched::to_ticks(base::Nanoseconds{19'000}));
+    SECTION("once in a millisecond") {
+        CHECK(burst(300));
+        for (int i = 0; i < 10; ++i) CHECK_FALSE(burst(300));
+    }
+    SECTION("and when they are late no more that is over") {
+        CHECK(burst(300));
+        CHECK(f.latency() == thought);
+    }
+    SECTION("not another one while one waits for its answer") {
+        f.link->timed_end.awaited = true;
+        f.link->timed_end.sent = f.now;
+        f.now += base::millisecond;
+        CHECK_FALSE(burst(300));
+    }
+    CHECK(f.ledger.balanced());
+}
+
 TEST_CASE("ledger: a link is asked now and then when a frame came, and sooner when more waits there") {
     Timing f;
     int asked = 0;
