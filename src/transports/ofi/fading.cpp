@@ -87,17 +87,17 @@ void Fading::add(std::unique_ptr<Endpoint> endpoint, RailAddress address, std::s
     entries_.push_back({.endpoint = std::move(endpoint), .address = std::move(address), .byes = std::move(byes)});
 }
 
-bool Fading::over(Entry& entry) {
+bool Fading::over(Entry& entry, base::Nanoseconds now) {
     if (!entry.byes.empty()) say(*entry.endpoint, entry.byes);
     const auto found = discard_some(*entry.endpoint, entry.address);
-    const auto waited = entry.looked.look(base::now_ns());
+    const auto waited = entry.looked.look(now);
     entry.waited = found == Found::something ? 0 : entry.waited + waited;
     return found == Found::failure || entry.waited > patience;
 }
 
-void Fading::poll() noexcept {
+void Fading::poll(base::Nanoseconds now) noexcept {
     std::erase_if(entries_, [&](Entry& entry) {
-        if (!over(entry)) return false;
+        if (!over(entry, now)) return false;
         keep(*entry.endpoint, kept_);
         return true;
     });

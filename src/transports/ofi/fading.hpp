@@ -2,7 +2,7 @@
 // they are still polled: what is on its way to them is taken, and thrown away, so that nobody waits for it to be taken, and
 // whoever asks for a link is refused.
 //
-// Threads: one engine at a time, as the rail that owns it.
+// Threads: one engine at a time, as the rail that owns it. Time is an argument.
 // Lifetime: refers to where the ports are kept.
 #pragma once
 
@@ -35,7 +35,7 @@ public:
     /// to be said. Nothing that it lent is looked at any more.
     void add(std::unique_ptr<Endpoint> endpoint, RailAddress address, std::span<const fi_cq_data_entry> unread,
              std::vector<Bye> byes);
-    void poll() noexcept;
+    void poll(base::Nanoseconds now) noexcept;
     /// Whether one is to be polled.
     [[nodiscard]] bool any() const noexcept { return !entries_.empty(); }
     [[nodiscard]] std::size_t kept() const noexcept { return kept_.size() + entries_.size(); }
@@ -51,7 +51,7 @@ private:
         base::Nanoseconds waited = 0;  // since something came last
         LookedTime looked;
     };
-    [[nodiscard]] static bool over(Entry& entry);
+    [[nodiscard]] static bool over(Entry& entry, base::Nanoseconds now);
 
     std::vector<Port>& kept_;
     std::vector<Entry> entries_;

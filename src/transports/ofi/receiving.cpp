@@ -13,7 +13,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
     Batch batch{events};
     take_back();
-    if (fading_.any()) fading_.poll();
+    if (fading_.any()) fading_.poll(base::now_ns());
     if (down_) {
         come_back();
         hand_out(batch);
