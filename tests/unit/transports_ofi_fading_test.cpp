@@ -221,6 +221,25 @@ TEST_CASE("fading: nothing is said to who cannot be reached, or says nothing tha
     CHECK(f.fading->any());
 }
 
+TEST_CASE("fading: an address stays while something is on its way to it, however many ask", "[transports][ofi]") {
+    Faded f;
+    f.add();
+    constexpr std::size_t many = 100;  // more than are remembered while nothing goes to them
+    const auto ask = [&](std::size_t first) {
+        for (auto i = first; i < first + many; ++i)
+            f.provider.coming.push_back(f.hello(address_of(std::to_string(i)), {0, i}));
+        while (!f.provider.coming.empty()) f.look();
+    };
+    ask(0);
+    CHECK(f.provider.sent.size() == many);
+    CHECK(f.provider.removed.empty());
+    for (const auto& sent : f.provider.sent) f.provider.coming.push_back({.op_context = sent.context});
+    ask(many);
+    CHECK_FALSE(f.provider.removed.empty());
+    CHECK(std::ranges::all_of(f.provider.removed, [](auto at) { return at < many; }));
+    CHECK(f.provider.sent.size() == 2 * many);
+}
+
 TEST_CASE("fading: byes are said once each, as soon as the provider takes them", "[transports][ofi]") {
     Faded f;
     f.provider.full = true;

@@ -34,13 +34,18 @@ void refuse(Endpoint& endpoint, const RailAddress& own, std::span<const std::byt
     buffer->number = 0;
     if (fi_send(endpoint.port.endpoint.get(), buffer->data, refusal.size(), buffer->descriptor, peer->at,
                 &buffer->context) != 0)
-        endpoint.send_buffers.give(*buffer);
+        return endpoint.send_buffers.give(*buffer);
+    ++peer->sending;
 }
 
 void discard(Endpoint& endpoint, const RailAddress& own, const fi_cq_data_entry& completion) {
     auto* operation = static_cast<Operation*>(completion.op_context);
     if (operation == nullptr) return;
-    if (!operation->receive) return endpoint.send_buffers.give(*static_cast<SendBuffer*>(operation));
+    if (!operation->receive) {
+        auto& sent = *static_cast<SendBuffer*>(operation);
+        --sent.peer->sending;
+        return endpoint.send_buffers.give(sent);
+    }
     auto& buffer = *static_cast<ReceiveBuffer*>(operation);
     if (completion.len > 0) {
         auto message = buffer.message(completion, endpoint.port);
