@@ -123,8 +123,7 @@ struct Made {
                                .per_byte = per_byte};
         talk.links.push_back(link.slot);
         talk.costs.push_back(cost);
-        talk.candidates.push_back(
-            {.rail = rail, .cost = cost, .by_processors = rails[rail].traits().by_processors});
+        talk.candidates.push_back({.rail = rail, .cost = cost, .by_processors = rails[rail].traits().by_processors});
         talk.claims.push_back(0);
         return link;
     }
