@@ -24,7 +24,7 @@ std::vector<transports::RailTraits> fed_rails() {
     return all;
 }
 
-/// What the layers above and below do: bulk and gets by peer, over any rail; and links on which pieces stay until they are done.
+/// What the layers above and below do: bulk and gets by peer, over any rail; and links that keep pieces until they are done.
 struct Fed final : private Upper, private FeederHost {
     rails::test::Made made{fed_rails()};
     Regions regions{made.rails, made.peers, made.links, made.log};
@@ -262,8 +262,8 @@ TEST_CASE("feeder: a get that brought nothing counts as nothing, and is followed
     Link& link = f.made.add_link(peer, 0);
     f.gets[peer] = 4 * fed_piece;
     f.feeder.offer_gets(peer, f.now);
-    const auto status = GENERATE(transports::WorkStatus::link_lost, transports::WorkStatus::access_denied,
-                                 transports::WorkStatus::ok);
+    const auto status =
+        GENERATE(transports::WorkStatus::link_lost, transports::WorkStatus::access_denied, transports::WorkStatus::ok);
     if (status == transports::WorkStatus::ok) link.state = LinkState::closing;  // it is here, and the last
     const auto ended = std::exchange(f.given, {});
     for (const auto& each : ended) f.feeder.end_get(link, *each.frame, status, f.now);
