@@ -1,0 +1,191 @@
+// The survey: what is told of links that live and that have ended, and what comes of measuring them.
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "model/probe_wire.hpp"
+#include "rails/survey.hpp"
+#include "unit/rails_made.hpp"
+
+using namespace railmux;
+using namespace railmux::rails;
+
+namespace {
+
+/// Two links that are each other's other end: what is measured over one the other answers.
+struct Surveyed final : private AssessorHost {
+    rails::test::Made made{{rails::test::made_traits("eth0"), rails::test::made_traits("eth1")}};
+    EagerSwitch eager{{.by_model = false}, made.rails, made.links};
+    Groups groups{made.rails, made.peers, made.links, made.ledger, eager, made.log};
+    Assessor assessor{{.probe = false}, &clock, made.rails, made.links, made.peers, made.pool, *this, made.log};
+    Flooder flooder{made.links, made.pool, *this, assessor};
+    Survey survey{made.rails, made.peers, made.links, {made.ledger, eager, groups}, assessor, flooder};
+    std::uint32_t peer = made.add_peer();
+    Link& link = made.add_link(peer, 0);
+    Link& mirror = made.add_link(made.add_peer(), 0);
+
+    Surveyed() {
+        time = base::second;
+        assessor.link_up(link, time);
+        assessor.link_up(mirror, time);
+    }
+    ~Surveyed() {
+        for (auto& [to, frame] : under_way) made.pool.give(frame);
+        CHECK(made.pool.in_use() == 0);
+    }
+    /// Until nothing is measured any more.
+    void measure() {
+        for (int steps = 0; assessor.working() || !under_way.empty(); ++steps) {
+            REQUIRE(steps < 100'000);
+            if (!under_way.empty()) {
+                arrive();
+            } else if (!assessor.step(time)) {
+                time += 10 * base::microsecond;
+            }
+        }
+    }
+    void lose(Link& lost) {
+        assessor.link_down(lost);
+        flooder.link_down(lost);
+        made.lose(lost);
+    }
+    static base::Nanoseconds clock() { return time; }
+    static inline base::Nanoseconds time = 0;
+    std::deque<std::pair<Link*, Frame*>> under_way;
+
+private:
+    void arrive() {
+        const auto [to, frame] = under_way.front();
+        under_way.pop_front();
+        time += base::microsecond + frame->bytes;
+        const auto body = std::span(frame->data(), frame->bytes).subspan(FrameHeader::size);
+        const Look look{.begun = time, .at = time};
+        if (frame->type == FrameType::probe) CHECK(assessor.on_probe(*to, body, look));
+        if (frame->type == FrameType::probe_reply) {
+            const auto reply = model::parse_reply(body);
+            REQUIRE(reply);
+            if (!flooder.on_reply(*to, *reply, time))
+                assessor.on_reply(*to, *reply, body.subspan(model::ProbeReply::size), look);
+        }
+        made.pool.give(frame);
+    }
+    void post_now(Link& over, Frame* frame) override { under_way.emplace_back(&over == &link ? &mirror : &link, frame); }
+    void model_changed(Link&) override {}
+    [[nodiscard]] base::Nanoseconds busy() const noexcept override { return time; }
+};
+
+LogGP surveyed_model(double L, double g, double G) {
+    LogGP model;
+    model.ranges[0].L.fixed = Nanos(L);
+    model.ranges[0].g = Nanos(g);
+    model.ranges[0].G.ns = G;
+    return model;
+}
+
+const AssessOptions quickly{.n = 2, .sizes = 2, .rounds = 1, .max_bytes = 1024};
+
+}  // namespace
+
+TEST_CASE("survey: a policy is told a line through short messages and large ones", "[rails][survey]") {
+    const auto cost = Survey::cost_by(surveyed_model(5000, 700, 2));
+    CHECK(cost.latency == sched::to_ticks(5000.0));
+    CHECK(cost.gap == sched::to_ticks(700.0));
+    CHECK(cost.slope == sched::to_ticks(2.0));
+    CHECK(cost.per_byte == sched::to_ticks(2.0));
+    // No byte is for nothing, nor has any been brought back in time, whatever was measured.
+    auto odd = surveyed_model(5000, 700, 0);
+    odd.ranges[0].L.per_byte.ns = -0.1;
+    CHECK(Survey::cost_by(odd).slope == 0);
+    CHECK(Survey::cost_by(odd).per_byte == 1);
+}
+
+TEST_CASE("survey: models of live links are as traffic has corrected them, and say by how much", "[rails][survey]") {
+    Surveyed f;
+    f.link.assessed->model = surveyed_model(5000, 700, 8);
+    CHECK(f.survey.models(f.peer, f.time).front().drift == 1);
+    f.made.ledger.measured(0, sched::to_ticks(24.0));
+    const auto models = f.survey.models(f.peer, f.time);
+    REQUIRE(models.size() == 1);
+    CHECK(models[0].rail == "eth0");
+    CHECK(models[0].link == f.link.label);
+    CHECK(models[0].model.ranges[0].G.ns == Approx(24));
+    CHECK(models[0].drift == Approx(3));
+    CHECK(f.link.assessed->model.ranges[0].G.ns == 8);  // as measured
+    CHECK(f.survey.links(f.peer) == std::vector{f.link.slot});
+    const auto stranger = f.made.peers.of_instance(77, no_rank);  // nobody has talked to it
+    CHECK(f.survey.models(stranger, f.time).empty());
+    CHECK(f.survey.links(stranger).empty());
+    CHECK(f.survey.ended_models(stranger).empty());
+}
+
+TEST_CASE("survey: of links between the same two rails the last that ended is remembered", "[rails][survey]") {
+    Surveyed f;
+    Link& other = f.made.add_link(f.peer, 0);
+    f.assessor.link_up(other, f.time);
+    other.remote_rail = 1;
+    f.made.talk(f.peer).candidates[0].spare = true;
+    for (const double G : {8, 9}) {
+        f.link.assessed->model = surveyed_model(5000, 700, G);
+        f.survey.keep(f.link, f.time);
+    }
+    f.survey.keep(other, f.time);
+    const auto ended = f.survey.ended_models(f.peer);
+    REQUIRE(ended.size() == 2);
+    CHECK(ended[0].model.ranges[0].G.ns == 9);
+    CHECK(ended[0].spare.empty());
+    CHECK(ended[1].link == other.label);
+}
+
+TEST_CASE("survey: a measurement goes from 0 to 1, and its result is taken once", "[rails][survey]") {
+    Surveyed f;
+    CHECK(f.survey.measured(f.link.slot) == 1);
+    f.survey.measure(f.link.slot, quickly);
+    CHECK(f.survey.measured(f.link.slot) < 1);
+    CHECK_FALSE(f.survey.take_assessment(f.link.slot, f.time));
+    f.measure();
+    CHECK(f.survey.measured(f.link.slot) == 1);
+    const auto result = f.survey.take_assessment(f.link.slot, f.time);
+    REQUIRE(result);
+    CHECK(result->link.rail == "eth0");
+    CHECK_FALSE(result->points.empty());
+    CHECK(f.survey.probe_spent(0).messages == result->spent.messages);
+    CHECK(result->spent.messages > 0);
+    CHECK_FALSE(f.survey.take_assessment(f.link.slot, f.time));
+}
+
+TEST_CASE("survey: there is no result of what was stopped, or whose link died", "[rails][survey]") {
+    Surveyed f;
+    f.survey.measure(f.link.slot, quickly);
+    const int how = GENERATE(0, 1, 2);
+    if (how == 2) f.measure();  // it was over, and nobody had taken it
+    if (how == 0) f.survey.stop_measuring(f.link.slot);
+    if (how > 0) f.lose(f.link);
+    CHECK(f.survey.measured(f.link.slot) == 1);
+    CHECK_FALSE(f.survey.take_assessment(f.link.slot, f.time));
+    f.survey.measure(f.link.slot, quickly);  // of a dead one it does nothing
+    CHECK((f.survey.measured(f.link.slot) < 1) == (how == 0));
+}
+
+TEST_CASE("survey: a flood brings something when it is over, and nothing before, or when a link dies",
+          "[rails][survey]") {
+    Surveyed f;
+    const std::array slots{f.link.slot};
+    CHECK(f.survey.flooded() == 1);
+    REQUIRE(f.survey.flood(slots));
+    CHECK(f.survey.flooded() < 1);
+    const int how = GENERATE(0, 1, 2);
+    if (how == 0) f.measure();
+    if (how == 2) f.lose(f.link);
+    CHECK((f.survey.flooded() == 1) == (how != 1));
+    CHECK((f.survey.end_flood() > 0) == (how == 0));
+    CHECK(f.survey.end_flood() == 0);  // once
+    const std::array both{f.mirror.slot, f.link.slot};
+    if (how == 2) {
+        const auto waiting = f.under_way.size();
+        CHECK_FALSE(f.survey.flood(both));
+        CHECK(f.under_way.size() == waiting);
+    }
+}
