@@ -72,7 +72,9 @@ private:
         }
         made.pool.give(frame);
     }
-    void post_now(Link& over, Frame* frame) override { under_way.emplace_back(&over == &link ? &mirror : &link, frame); }
+    void post_now(Link& over, Frame* frame) override {
+        under_way.emplace_back(&over == &link ? &mirror : &link, frame);
+    }
     void model_changed(Link&) override {}
     [[nodiscard]] base::Nanoseconds busy() const noexcept override { return time; }
 };
@@ -126,16 +128,20 @@ TEST_CASE("survey: of links between the same two rails the last that ended is re
     Link& other = f.made.add_link(f.peer, 0);
     f.assessor.link_up(other, f.time);
     other.remote_rail = 1;
-    f.made.talk(f.peer).candidates[0].spare = true;
-    for (const double G : {8, 9}) {
-        f.link.assessed->model = surveyed_model(5000, 700, G);
+    const std::array both{f.link.slot, other.slot};
+    const std::array alone{900e6, 940e6};
+    const std::array shared{model::Bottleneck{.rails = {0, 1}, .bps = 941e6}};
+    f.groups.note(f.peer, both, alone, shared);
+    CHECK_FALSE(f.survey.models(f.peer, f.time)[0].spare.empty());
+    for (const double L : {5000, 6000}) {
+        f.link.assessed->model = surveyed_model(L, 700, 8);
         f.survey.keep(f.link, f.time);
     }
     f.survey.keep(other, f.time);
     const auto ended = f.survey.ended_models(f.peer);
     REQUIRE(ended.size() == 2);
-    CHECK(ended[0].model.ranges[0].G.ns == 9);
-    CHECK(ended[0].spare.empty());
+    CHECK(ended[0].model.ranges[0].L.fixed == Nanos(6000));
+    CHECK(ended[0].spare.empty());  // it gets nothing because it is over
     CHECK(ended[1].link == other.label);
 }
 
