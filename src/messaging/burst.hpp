@@ -67,8 +67,8 @@ public:
         if (length_ > 1) whole_.prompt(saved_by_call);
     }
     /// Whether that comes right behind the last message, as far as is known: then even rails that gain nothing by it may be
-    /// given this one later, as it is neither one of the first of its burst nor the first that waits. Who computes in between is
-    /// not to find that nothing was sent.
+    /// given this one later, as it is neither one of the first of its burst nor the first that waits. Who computes in between
+    /// is not to find that nothing was sent.
     [[nodiscard]] bool prompt() const noexcept {
         return waiting_ >= not_put_off && length_ > not_put_off && bundled_.shown();
     }

@@ -102,10 +102,10 @@ void RailManager::post_dirty() {
 
 bool RailManager::post_outbox(Link& link) {
     auto& talk = *peers_[link.peer].talk;
+    if (talk.links.size() > 1) time_gathered(link, talk);
     auto& rail = *rails_[link.rail].rail;
     const auto stamp = stamp_of(talk, now_);
     const bool slow = ledger_.pace(link.rail).per_byte() > slow_per_byte;
-    if (talk.links.size() > 1) time_gathered(link, talk);
     while (!link.outbox.empty() && !link.over) {
         std::size_t count = 0;
         std::size_t told = works_.size();            // the first work that carries an acknowledgement
