@@ -178,6 +178,8 @@ private:
     // A link is timed as often as that: an answer costs both sides some microseconds.
     static constexpr base::Nanoseconds time_spacing = base::millisecond;
     static constexpr base::Nanoseconds late_time_spacing = 250 * base::microsecond;
+    // The ends of bursts besides, more rarely: each millisecond took 2 % of the rate of 8 B both ways with 8 under way.
+    static constexpr base::Nanoseconds gathered_time_spacing = 4 * base::millisecond;
     // The end of a burst is told of with the next one, if that is no later: two common clocks go apart by some microseconds.
     static constexpr base::Nanoseconds told_later = 250 * base::millisecond;
     // After so long without an answer another frame is timed: the answer may be lost, or refused (tell_time).

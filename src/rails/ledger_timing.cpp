@@ -50,7 +50,8 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
 
 void Ledger::time_gathered(Link& link, Frame& frame, base::Nanoseconds now) {
     const auto& timed = link.timed_end;
-    if (now - timed.sent < (timed.awaited ? time_out : time_spacing) || (frame.flags & frame_flag::timed) != 0) return;
+    if (now - timed.sent < (timed.awaited ? time_out : gathered_time_spacing) || (frame.flags & frame_flag::timed) != 0)
+        return;
     charge_late();
     const auto& session = peers_[link.peer].talk->session;
     const auto& pace = paces_[link.rail];

@@ -148,14 +148,14 @@ TEST_CASE("ledger: of light messages that leave together the last is timed, and 
         return timed;
     };
     const auto thought = f.latency();
-    for (int i = 0; i < 5; ++i, f.now += base::millisecond) CHECK(burst(300));
+    for (int i = 0; i < 5; ++i, f.now += 4 * base::millisecond) CHECK(burst(300));
     CHECK(f.latency() == thought);
-    for (int i = 0; i < 4; ++i, f.now += base::millisecond) {
+    for (int i = 0; i < 4; ++i, f.now += 4 * base::millisecond) {
         CHECK(f.latency() == thought);
         CHECK(burst(20'000));
     }
-    CHECK(f.latency() >= thought + sched::to_ticks(base::Nanoseconds{19'000}));
-    SECTION("once in a millisecond") {
+    CHECK(f.latency() >= thought + sched::to_ticks(base::Nanoseconds{18'000}));
+    SECTION("once in some milliseconds") {
         CHECK(burst(300));
         for (int i = 0; i < 10; ++i) CHECK_FALSE(burst(300));
     }
@@ -166,7 +166,7 @@ TEST_CASE("ledger: of light messages that leave together the last is timed, and 
     SECTION("not another one while one waits for its answer") {
         f.link->timed_end.awaited = true;
         f.link->timed_end.sent = f.now;
-        f.now += base::millisecond;
+        f.now += 4 * base::millisecond;
         CHECK_FALSE(burst(300));
     }
     CHECK(f.ledger.balanced());
