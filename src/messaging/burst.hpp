@@ -25,9 +25,10 @@ namespace railmux::messaging {
 class Burst {
 public:
     /// Another message, of so many bytes. True: it is to leave at once, and whatever waits with it. `answered()` tells whether
-    /// its peer is known to have got everything before it.
+    /// its peer is known to have got everything before it; `alone`, that nobody would have to be woken for what waits.
     template <typename Answered>
-    [[nodiscard]] RAILMUX_IN_LINE bool add(std::size_t bytes, base::Nanoseconds now, Answered answered) noexcept {
+    [[nodiscard]] RAILMUX_IN_LINE bool add(std::size_t bytes, base::Nanoseconds now, bool alone,
+                                           Answered answered) noexcept {
         if (waiting_ > 0 && now - added_ > soon) {
             bundled_.late(now - added_);
             whole_.late(now - added_);
@@ -43,7 +44,7 @@ public:
         bytes_ += bytes;
         if (bytes_ >= enough) return true;
         if (since < gap) return false;
-        if (several_ && whole_.shown()) return false;
+        if (several_ && alone && whole_.shown()) return false;
         return !several_ || since >= pause || answered();
     }
     /// Everything has left, by a call that was over at `now`; if nothing waited, it was a message that never does.

@@ -240,7 +240,8 @@ private:
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
     /// Whether what is sent to the peer next, with so many bytes, is not to wait for more.
     [[nodiscard]] RAILMUX_IN_LINE bool ends_burst(std::uint32_t peer, std::size_t bytes) noexcept {
-        return burst_.add(bytes, now_, [this, peer] { return !sender_.any_bundle() && rails_.answered(peer); });
+        return burst_.add(bytes, now_, progress_.alone(),
+                          [this, peer] { return !sender_.any_bundle() && rails_.answered(peer); });
     }
     void flush_burst();
     /// Where that `took_calls`, it is not now any more. What rails take at once (post_at_once) is soon done.

@@ -85,8 +85,8 @@ public:
     /// more than before is waiting there, or it is the `last` for a while. All that was put off is charged.
     void time(Link& link, Frame& frame, base::Nanoseconds now, bool last = false) noexcept;
     /// The same of the last of several light ones that leave together, by a lead: the first of a burst leaves by itself, and is
-    /// in time on a rail that holds up all that follow. `frame` is the last that waits for the link, and was put off.
-    void time_gathered(Link& link, Frame& frame, base::Nanoseconds now);
+    /// in time on a rail that holds up all that follow. What waits for the link now leaves next.
+    void time_gathered(Link& link, base::Nanoseconds now);
     /// The rail of the link is given all that waits for it, now. Until then it was no doing of the rail's that it had not come,
     /// unless that was full: other messages of a burst, and other rails' share of it, take the processor some ten microseconds.
     static void posting(Link& link, base::Nanoseconds now) noexcept;

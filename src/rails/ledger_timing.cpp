@@ -48,15 +48,17 @@ void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) no
     add_flag(frame.data(), frame_flag::timed);
 }
 
-void Ledger::time_gathered(Link& link, Frame& frame, base::Nanoseconds now) {
+void Ledger::time_gathered(Link& link, base::Nanoseconds now) {
+    Frame* const last = link.outbox.back();
+    if (last == link.outbox.front() || last->acked || last->piece_count > 0 || last->posted > 0) return;
+    if (last->wire_bytes() > sched::light_bytes || (last->flags & frame_flag::timed) != 0) return;
     const auto& timed = link.timed_end;
-    if (now - timed.sent < (timed.awaited ? time_out : gathered_time_spacing) || (frame.flags & frame_flag::timed) != 0)
-        return;
+    if (now - timed.sent < (timed.awaited ? time_out : gathered_time_spacing)) return;
     charge_late();
     const auto& session = peers_[link.peer].talk->session;
     const auto& pace = paces_[link.rail];
     const auto since_idle = link.underway.handed_since(pace.train().begin);
-    link.timed_end = {.seq = frame.seq,
+    link.timed_end = {.seq = last->seq,
                       .awaited = true,
                       .ours = ours(link.rail),
                       .alone = pace.backlog() == since_idle && since_idle > small_bytes,
@@ -69,8 +71,8 @@ void Ledger::time_gathered(Link& link, Frame& frame, base::Nanoseconds now) {
                       .sent = now,
                       .waits = true};
     link.timed_waits = true;
-    frame.flags |= frame_flag::timed;
-    add_flag(frame.data(), frame_flag::timed);
+    last->flags |= frame_flag::timed;
+    add_flag(last->data(), frame_flag::timed);
 }
 
 void Ledger::posting(Link& link, base::Nanoseconds now) noexcept {

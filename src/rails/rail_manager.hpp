@@ -282,7 +282,6 @@ private:
     void catch_up_and_post();
     void mark_dirty(Link& link);
     [[nodiscard]] bool post_outbox(Link& link);  // false: the rail refused some
-    void time_gathered(Link& link, const Conversation& talk);
     void empty_outbox(Link& link);
     void account_posted(Link& link, std::size_t taken);
     void sent_off(Link& link, Frame& frame);

@@ -102,7 +102,7 @@ void RailManager::post_dirty() {
 
 bool RailManager::post_outbox(Link& link) {
     auto& talk = *peers_[link.peer].talk;
-    if (talk.links.size() > 1) time_gathered(link, talk);
+    if (talk.links.size() > 1 && talk.only == Conversation::none) ledger_.time_gathered(link, now_);
     auto& rail = *rails_[link.rail].rail;
     const auto stamp = stamp_of(talk, now_);
     const bool slow = ledger_.pace(link.rail).per_byte() > slow_per_byte;
@@ -157,15 +157,6 @@ bool RailManager::post_outbox(Link& link) {
         if (link.refused) return false;
     }
     return true;
-}
-
-/// Of several light frames the last shows what becomes of a burst.
-void RailManager::time_gathered(Link& link, const Conversation& talk) {
-    Frame* const last = link.outbox.back();
-    if (last == nullptr || last == link.outbox.front() || last->acked || last->piece_count > 0 || last->posted > 0)
-        return;
-    if (last->wire_bytes() <= sched::light_bytes && talk.only == Conversation::none)
-        ledger_.time_gathered(link, *last, now_);
 }
 
 void RailManager::drop_put(Link& link, Frame& frame) {

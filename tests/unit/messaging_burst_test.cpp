@@ -17,7 +17,7 @@ bool unanswered() { return false; }
 TEST_CASE("a lone message leaves at once", "[messaging][burst]") {
     Burst burst;
     for (base::Nanoseconds now = 100 * us; now < 200 * us; now += 8 * us) {
-        CHECK(burst.add(8, now, lone));
+        CHECK(burst.add(8, now, true, lone));
         burst.left(now + 2 * us);
         CHECK_FALSE(burst.waiting());
     }
@@ -26,7 +26,7 @@ TEST_CASE("a lone message leaves at once", "[messaging][burst]") {
 TEST_CASE("one by one leaves at once, whether the peer answers or not", "[messaging][burst]") {
     Burst burst;
     for (base::Nanoseconds now = 100 * us; now < 200 * us; now += 10 * us) {
-        CHECK(burst.add(8, now, unanswered));
+        CHECK(burst.add(8, now, true, unanswered));
         burst.left(now + 2 * us);
     }
 }
@@ -35,9 +35,9 @@ TEST_CASE("the first of a burst leaves at once, the others together, however lon
     const auto cost = GENERATE(1 * us, 5 * us, 7 * us, 20 * us);
     Burst burst;
     for (base::Nanoseconds now = 100 * us; now < 10'000 * us; now += 100 * us) {
-        CHECK(burst.add(8, now, lone));
+        CHECK(burst.add(8, now, true, lone));
         burst.left(now + cost);
-        for (int i = 1; i < 4; ++i) CHECK_FALSE(burst.add(8, now + cost + i * us, lone));
+        for (int i = 1; i < 4; ++i) CHECK_FALSE(burst.add(8, now + cost + i * us, true, lone));
         burst.left(now + cost + 4 * us);
     }
 }
@@ -49,7 +49,7 @@ TEST_CASE("bursts in a row to a peer that has not answered leave as a whole, fro
     const auto send_four = [&] {
         int at_once = 0;
         for (int i = 0; i < 4; ++i, now += 100) {
-            if (!burst.add(8, now, unanswered)) continue;
+            if (!burst.add(8, now, true, unanswered)) continue;
             ++at_once;
             burst.left(now += 2 * us);
         }
@@ -67,40 +67,40 @@ TEST_CASE("bursts in a row to a peer that has not answered leave as a whole, fro
     }
     SECTION("or the last one was of one message: that one waited for the look, the next one does not") {
         now += 10 * us;
-        CHECK_FALSE(burst.add(8, now, unanswered));
+        CHECK_FALSE(burst.add(8, now, true, unanswered));
         burst.left(now += us);
         now += 10 * us;
-        CHECK(burst.add(8, now, unanswered));
+        CHECK(burst.add(8, now, true, unanswered));
     }
     SECTION("or the peer has answered") {
         now += 10 * us;
-        CHECK(burst.add(8, now, lone));
+        CHECK(burst.add(8, now, true, lone));
     }
     SECTION("or nobody looks for long: the next message takes along what waited") {
         now += 10 * us;
-        CHECK_FALSE(burst.add(8, now, unanswered));
+        CHECK_FALSE(burst.add(8, now, true, unanswered));
         now += 50 * us;
-        CHECK(burst.add(8, now, unanswered));
+        CHECK(burst.add(8, now, true, unanswered));
     }
 }
 
 TEST_CASE("a burst of long ago says nothing of a message right behind one that never waits", "[messaging][burst]") {
     Burst burst;
-    CHECK(burst.add(8, 100 * us, lone));
+    CHECK(burst.add(8, 100 * us, true, lone));
     burst.left(101 * us);
-    CHECK_FALSE(burst.add(8, 102 * us, lone));
+    CHECK_FALSE(burst.add(8, 102 * us, true, lone));
     burst.left(103 * us);
     burst.left(10'000 * us);  // a send that blocks
-    CHECK(burst.add(8, 10'010 * us, unanswered));
+    CHECK(burst.add(8, 10'010 * us, true, unanswered));
 }
 
 TEST_CASE("many bytes do not wait", "[messaging][burst]") {
     Burst burst;
     base::Nanoseconds now = 100 * us;
-    CHECK(burst.add(8, now, unanswered));
+    CHECK(burst.add(8, now, true, unanswered));
     burst.left(now += us);
-    CHECK_FALSE(burst.add(30'000, now, unanswered));
-    CHECK(burst.add(4'000, now, unanswered));
+    CHECK_FALSE(burst.add(30'000, now, true, unanswered));
+    CHECK(burst.add(4'000, now, true, unanswered));
     burst.left(now);
     CHECK_FALSE(burst.waiting());
 }
@@ -112,7 +112,7 @@ TEST_CASE("who looks right behind each burst, some times, has a habit", "[messag
     const auto send = [&](base::Nanoseconds apart, base::Nanoseconds look) {
         int prompt = 0;
         for (int i = 0; i < messages; ++i, now += apart) {
-            if (burst.add(8, now, unanswered)) burst.left(now);
+            if (burst.add(8, now, true, unanswered)) burst.left(now);
             prompt += burst.prompt() ? 1 : 0;
         }
         now += look - apart;
@@ -184,7 +184,7 @@ TEST_CASE("who looks right behind each burst, some times, has them leave as a wh
         now += apart + 6 * us;
         int at_once = 0;
         for (int i = 0; i < 2; ++i, now += 100) {
-            if (!burst.add(8, now, lone)) continue;
+            if (!burst.add(8, now, true, lone)) continue;
             ++at_once;
             burst.left(now += 2 * us);
         }
@@ -198,21 +198,25 @@ TEST_CASE("who looks right behind each burst, some times, has them leave as a wh
     };
     REQUIRE(shown_after() == 5);
     for (int i = 0; i < 10; ++i) CHECK(send(200) == 0);
+    SECTION("not where somebody would have to be woken for them") {
+        now += 20 * us;
+        CHECK(burst.add(8, now, false, lone));
+    }
     SECTION("however far apart they are") {
         apart = 10'000 * us;
         for (int i = 0; i < 10; ++i) CHECK(send(200) == 0);
     }
     SECTION("a lone message that follows waits for its look, the next one does not") {
         now += 20 * us;
-        CHECK_FALSE(burst.add(8, now, lone));
+        CHECK_FALSE(burst.add(8, now, true, lone));
         look(200);
         now += 20 * us;
-        CHECK(burst.add(8, now, lone));
+        CHECK(burst.add(8, now, true, lone));
     }
     SECTION("lone ones show nothing") {
         burst = {};
         for (int i = 0; i < 100; ++i, now += 20 * us) {
-            CHECK(burst.add(8, now, lone));
+            CHECK(burst.add(8, now, true, lone));
             burst.left(now);
         }
         CHECK(shown_after() == 5);
@@ -223,7 +227,7 @@ TEST_CASE("who looks right behind each burst, some times, has them leave as a wh
     }
     SECTION("or a lone message has waited in vain") {
         now += 20 * us;
-        CHECK_FALSE(burst.add(8, now, lone));
+        CHECK_FALSE(burst.add(8, now, true, lone));
         look(100 * us);
         CHECK(shown_after() > 50);
     }

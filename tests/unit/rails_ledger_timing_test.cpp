@@ -131,9 +131,11 @@ TEST_CASE("ledger: of light messages that leave together the last is timed, and 
         Frame* last = nullptr;
         for (int i = 0; i < 8; ++i) {
             last = &f.frame(88);
+            f.link->outbox.push(last);
             static_cast<void>(f.put_off(*last));
         }
-        f.ledger.time_gathered(*f.link, *last, f.now);
+        f.ledger.time_gathered(*f.link, f.now);
+        while (!f.link->outbox.empty()) f.link->outbox.pop();
         const bool timed = (last->flags & frame_flag::timed) != 0;
         if (timed) Ledger::posting(*f.link, f.now);
         f.ledger.charge_late();
@@ -155,6 +157,15 @@ TEST_CASE("ledger: of light messages that leave together the last is timed, and 
         CHECK(burst(20'000));
     }
     CHECK(f.latency() >= thought + sched::to_ticks(base::Nanoseconds{18'000}));
+    SECTION("not one that leaves by itself") {
+        Frame& lone = f.frame(88);
+        f.link->outbox.push(&lone);
+        f.ledger.time_gathered(*f.link, f.now);
+        CHECK((lone.flags & frame_flag::timed) == 0);
+        f.link->outbox.pop();
+        f.ledger.charge(*f.link, lone, f.now);
+        f.take(lone.seq + 1);
+    }
     SECTION("once in some milliseconds") {
         CHECK(burst(300));
         for (int i = 0; i < 10; ++i) CHECK_FALSE(burst(300));
