@@ -1,4 +1,5 @@
-// Limiter: a probe in the background takes at most a share of its rail over any second while the application sends.
+// Limiter: probes in the background take at most a share of their rail over any second while the application sends, all that
+// measure over the same rail together.
 //
 // Threads: one thread at a time per object.
 // Lifetime: owns its history of the last second.
@@ -16,14 +17,11 @@ class Limiter {
 public:
     static constexpr double default_share = 0.02;
 
-    /// `ns_per_byte` is G of the rail as known so far.
-    explicit Limiter(double ns_per_byte, double share = default_share) noexcept;
+    /// The bytes that are that share of a second, by G as known so far of the link that is measured.
+    [[nodiscard]] static std::uint64_t most(double ns_per_byte, double share = default_share) noexcept;
 
-    void set_rate(double ns_per_byte) noexcept;
-
-    /// When `bytes` may be sent without any second holding more than the share; nothing when they are more than any
-    /// second has room for.
-    [[nodiscard]] std::optional<base::Nanoseconds> when(std::uint64_t bytes, base::Nanoseconds now);
+    /// When `bytes` may be sent without any second holding more than `most`; nothing when they are more than that.
+    [[nodiscard]] std::optional<base::Nanoseconds> when(std::uint64_t bytes, std::uint64_t most, base::Nanoseconds now);
     void sent(std::uint64_t bytes, base::Nanoseconds now);
 
 private:
@@ -33,8 +31,6 @@ private:
     };
     void forget(base::Nanoseconds now);
 
-    double share_;
-    std::uint64_t limit_ = 0;   // bytes in any second
     std::deque<Entry> recent_;  // within the last second
     std::uint64_t total_ = 0;   // of recent_
 };

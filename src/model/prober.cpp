@@ -45,7 +45,8 @@ std::uint64_t wire_bytes(const Train& train) noexcept {
 
 Prober::Prober(ProbeOptions options)
     : options_(std::move(options)),
-      limiter_(options_.expected.range(1).G.ns, options_.background_share),
+      limiter_(options_.limiter != nullptr ? options_.limiter : std::make_shared<Limiter>()),
+      most_a_second_(Limiter::most(options_.expected.range(1).G.ns)),
       next_id_(options_.first_train) {
     options_.max_bytes = std::max<std::uint64_t>(options_.max_bytes, 1);
     options_.n = std::clamp<std::uint32_t>(options_.n, 2, ProbeRequest::max_n);
@@ -73,14 +74,15 @@ Action Prober::next(base::Nanoseconds now, Application application) {
         if (application == Application::sending) shorten(train, now);
         const auto bytes = wire_bytes(train);
         if (rested_ > now) return {.kind = Action::Kind::wait, .until = rested_};
-        const auto when = application == Application::idle ? std::optional(now) : limiter_.when(bytes, now);
+        const auto when =
+            application == Application::idle ? std::optional(now) : limiter_->when(bytes, most_a_second_, now);
         if (!when || !fits(train, now)) {  // never, or not within the limits: do without
             step_done(now);
             continue;
         }
         if (*when > now) return {.kind = Action::Kind::wait, .until = *when};
         train.id = next_id_++;
-        limiter_.sent(bytes, now);
+        limiter_->sent(bytes, now);
         outcome_.cost.messages += train.messages();
         outcome_.cost.bytes += bytes;
         return {.kind = Action::Kind::send, .train = train};
@@ -117,7 +119,7 @@ Train Prober::train_for(const Step& step) const {
 /// So many large messages in a row may be more than any second has room for; fewer of them say the same, less exactly.
 void Prober::shorten(Train& train, base::Nanoseconds now) {
     if (options_.kind != ProbeKind::full || train.delay > 0) return;
-    while (train.n > shortest_train && !limiter_.when(wire_bytes(train), now)) --train.n;
+    while (train.n > shortest_train && !limiter_->when(wire_bytes(train), most_a_second_, now)) --train.n;
 }
 
 bool Prober::fits(const Train& train, base::Nanoseconds now) const noexcept {
@@ -248,7 +250,7 @@ void Prober::learn(const Sample& sample) {
     const auto& to = known_.back();
     // Half the growth of the round trip is G, or more where copies come on top: the limiter errs on the careful side.
     const double slope = (to.single - from.single) / 2 / static_cast<double>(to.bytes - from.bytes);
-    if (slope > 0) limiter_.set_rate(slope);
+    if (slope > 0) most_a_second_ = Limiter::most(slope);
 }
 
 void Prober::step_done(base::Nanoseconds now) {
@@ -324,7 +326,8 @@ void Prober::conclude(base::Nanoseconds now) {
                                               std::ranges::any_of(sizes, &Measured::shaky));
     outcome_.disturbed = options_.kind != ProbeKind::full && (doubtful || outcome_.verdict == Verdict::too_little);
     if (outcome_.verdict != Verdict::measured && outcome_.verdict != Verdict::disagrees) {
-        outcome_.assessment.model = options_.expected;
+        const bool own = options_.of_another && outcome_.verdict == Verdict::verified;
+        outcome_.assessment.model = own ? with_own_latency(options_.expected) : options_.expected;
     }
 }
 
@@ -349,6 +352,18 @@ void Prober::tell_missing() {
             *value *= static_cast<double>(there) / static_cast<double>(all);
         }
     }
+}
+
+/// Rails of one kind have their overheads and bandwidth in common, but not the length of the way. What the smallest message
+/// took beyond what was expected, or less, is that, if it is more than jitter.
+LogGP Prober::with_own_latency(LogGP model) const {
+    const auto& smallest = outcome_.assessment.sizes.front();
+    const auto best = model.predict(smallest.bytes).delivery - model.jitter;
+    const auto longer = Nanos(smallest.single.low / 2) - best;
+    if (std::abs(longer.count()) <= model.jitter.count()) return model;
+    for (auto& range : model.ranges) range.L.fixed += longer;
+    if (model.half_round_trip > Nanos(0)) model.half_round_trip += longer;
+    return model;
 }
 
 /// Whether each size took about as long as the expected model says. What jitter may add is bounded: a model that was measured

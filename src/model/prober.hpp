@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "model/assess.hpp"
@@ -36,7 +37,7 @@ enum class Application : std::uint8_t { idle, sending };
 enum class Verdict : std::uint8_t {
     running,
     measured,    // outcome().model is new
-    verified,    // the expected model holds
+    verified,    // the expected model holds, but perhaps for the latency where it was that of another link
     disagrees,   // it does not: probe anew
     too_little,  // not enough came back to say anything; the expected model is all there is
 };
@@ -50,8 +51,9 @@ struct ProbeOptions {
     std::uint32_t grid = 32;          // full: sizes up to max_bytes
     std::uint32_t rounds = 10;        // full: times each size is measured
     ChangeOptions changes{};
-    double background_share = Limiter::default_share;
-    double tolerance = 0.25;        // verify: relative
+    std::shared_ptr<Limiter> limiter{};  // of the rail, where others probe it, too
+    double tolerance = 0.25;             // verify: relative
+    bool of_another = false;  // verify: the model is of another link of the kind, whose way may be longer or shorter
     std::uint32_t first_train = 1;  // another one than of earlier probes, whose replies may still come
 };
 
@@ -70,7 +72,7 @@ struct Action {
 
 struct Outcome {
     Verdict verdict = Verdict::running;
-    Assessment assessment{};  // of what was measured; with `verified` and `too_little` the model is the expected one
+    Assessment assessment{};  // of what was measured; with `too_little` the model is the expected one
     ProbeCost cost{};
     base::Nanoseconds took = 0;
     std::uint32_t lost = 0;
@@ -122,9 +124,11 @@ private:
     [[nodiscard]] bool plan_denser();
     void conclude(base::Nanoseconds now);
     [[nodiscard]] Verdict compare() const;
+    [[nodiscard]] LogGP with_own_latency(LogGP model) const;
 
     ProbeOptions options_;
-    Limiter limiter_;
+    std::shared_ptr<Limiter> limiter_;
+    std::uint64_t most_a_second_;  // of bytes beside the application
     std::vector<Step> steps_;
     std::size_t at_ = 0;
     std::vector<std::uint64_t> sizes_;     // full: the grid so far

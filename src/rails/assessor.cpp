@@ -41,7 +41,10 @@ Assessor::Assessor(Options options, base::Clock clock, RailSet& rails, LinkTable
       log_(log),
       stored_(options_.store, rails, peers, log),
       late_(rails.capacity(), 0),
-      spent_(rails.capacity()) {}
+      spent_(rails.capacity()),
+      limiters_(rails.capacity()) {
+    for (auto& limiter : limiters_) limiter = std::make_shared<model::Limiter>();
+}
 
 Assessor::~Assessor() = default;
 
@@ -75,6 +78,7 @@ void Assessor::begin(Link& link, model::ProbeOptions options, bool full) {
     forget_probe(link);
     options.max_bytes = std::min(options.max_bytes, largest_probe(link.rail));
     options.first_train = link.assessed->next_train;
+    options.limiter = limiters_[link.rail];
     link.assessed->probe = std::make_unique<Probe>(std::move(options));
     link.assessed->probe->full = full;
     probed_.push_back(link.slot);
@@ -175,8 +179,8 @@ bool Assessor::step(Link& link, base::Nanoseconds now) {
     }
     if (awaiting_ > 0) return false;         // two at a time would measure each other's system calls
     if (!link.outbox.empty()) return false;  // the application first
-    const bool sending = link.underway.unacknowledged() > 0;
-    const auto action = probe.prober.next(now, sending ? model::Application::sending : model::Application::idle);
+    const auto application = host_.carries(link.rail) ? model::Application::sending : model::Application::idle;
+    const auto action = probe.prober.next(now, application);
     if (action.kind == model::Action::Kind::wait) next_step_ = std::min(next_step_, action.until);
     if (action.kind == model::Action::Kind::finished) next_step_ = now;
     if (action.kind != model::Action::Kind::send) return false;

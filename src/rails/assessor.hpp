@@ -44,6 +44,8 @@ public:
     virtual void post_now(Link& link, Frame* frame) = 0;
     /// The link's model is another one now.
     virtual void model_changed(Link& link) = 0;
+    /// Whether the application has anything under way on the rail, to whomever.
+    [[nodiscard]] virtual bool carries(std::uint32_t rail) const noexcept = 0;
     /// For how long there has been traffic, over whatever link.
     [[nodiscard]] virtual base::Nanoseconds busy() const noexcept = 0;
 
@@ -193,9 +195,10 @@ private:
     base::Nanoseconds timing_until_ = 0;  // as a mirror
     std::uint32_t timed_rail_ = 0;
     std::uint32_t late_links_ = 0;
-    std::vector<base::Nanoseconds> late_;  // by rail
-    std::vector<std::byte> place_;         // where the payload of what comes in goes
-    std::vector<ProbeSpent> spent_;        // by rail
+    std::vector<base::Nanoseconds> late_;                    // by rail
+    std::vector<std::byte> place_;                           // where the payload of what comes in goes
+    std::vector<ProbeSpent> spent_;                          // by rail
+    std::vector<std::shared_ptr<model::Limiter>> limiters_;  // by rail
 
     struct Kind {  // of links that share a model: from one rail, to rails of one number. Verified for each link
         std::uint32_t rail = 0;

@@ -40,14 +40,16 @@ bool Assessor::begin_first_probe() {
 /// until it has been verified, too: it is the best guess there is.
 model::ProbeOptions Assessor::first_probe(Link& link) {
     auto kind = model::ProbeKind::quick;
+    bool of_another = false;
     if (auto stored = stored_.find(link)) {
         adopt(link, std::move(*stored), ModelSource::stored);
         kind = model::ProbeKind::verify;
     } else if (const auto* shared = options_.share ? known_kind(link) : nullptr; shared != nullptr) {
         adopt(link, *shared, ModelSource::shared);
         kind = model::ProbeKind::verify;
+        of_another = true;
     }
-    return {.kind = kind, .expected = link.assessed->model};
+    return {.kind = kind, .expected = link.assessed->model, .of_another = of_another};
 }
 
 const LogGP* Assessor::known_kind(const Link& link) const noexcept {

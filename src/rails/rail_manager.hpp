@@ -210,6 +210,7 @@ private:
     // AssessorHost
     void post_now(Link& link, Frame* frame) override;
     void model_changed(Link& link) override;
+    [[nodiscard]] bool carries(std::uint32_t rail) const noexcept override { return ledger_.pace(rail).backlog() > 0; }
     [[nodiscard]] base::Nanoseconds busy() const noexcept override { return ledger_.busy(); }
 
     // LinkHost

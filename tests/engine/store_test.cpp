@@ -38,14 +38,16 @@ std::vector<Seen> seen_by(Engine& engine, Peer peer) {
     return all;
 }
 
-/// Two rails from host s to each of the others; bytes take `slow` times as long as they might.
-void add_rails(SimHosts& hosts, std::initializer_list<const char*> names, double slow = 1) {
+/// Two rails from host s to each of the others; bytes take `slow` times as long as they might, and the way out of these hosts
+/// is so much longer, in ns.
+void add_rails(SimHosts& hosts, std::initializer_list<const char*> names, double slow = 1, double farther = 0) {
     for (const char* name : names) {
-        hosts.fabric.add_rail(
-            name, {.device = "eth0", .network = "net0", .timing = test::sim::simple_timing(5000, 300, 300, 400, slow)});
-        hosts.fabric.add_rail(
-            name,
-            {.device = "eth1", .network = "net1", .timing = test::sim::simple_timing(9000, 300, 300, 400, 4 * slow)});
+        hosts.fabric.add_rail(name, {.device = "eth0",
+                                     .network = "net0",
+                                     .timing = test::sim::simple_timing(5000 + farther, 300, 300, 400, slow)});
+        hosts.fabric.add_rail(name, {.device = "eth1",
+                                     .network = "net1",
+                                     .timing = test::sim::simple_timing(9000 + farther, 300, 300, 400, 4 * slow)});
     }
 }
 
@@ -173,6 +175,27 @@ TEST_CASE("store: what holds for a kind of links is known of each of them in the
             CHECK(after[i].source == ModelSource::verified);
             CHECK(after[i].probe_messages <= before[i].probe_messages + verification);
         }
+    }
+}
+
+TEST_CASE("store: links of a kind have latencies of their own", "[engine][store]") {
+    constexpr double farther = 600;
+    SimHosts hosts;
+    add_rails(hosts, {"s", "t"});
+    add_rails(hosts, {"u"}, 1, farther);
+    const auto s = hosts.start("s", "vft");
+    const auto t = hosts.start("t", "vft");
+    const auto u = hosts.start("u", "vft");
+    const auto near = s->models(meet(hosts, *s, *t));
+    const auto far = s->models(meet(hosts, *s, *u));
+    REQUIRE(far.size() == 2);
+    for (std::size_t i = 0; i < 2; ++i) {
+        CHECK(far[i].source == ModelSource::verified);
+        const auto& here = near[i].model.ranges.front();
+        const auto& there = far[i].model.ranges.front();
+        CHECK((there.L.fixed - here.L.fixed).count() == Approx(farther / 2).margin(100));  // there and back, halved
+        CHECK(there.G == here.G);
+        CHECK(there.g == here.g);
     }
 }
 

@@ -191,6 +191,36 @@ TEST_CASE("eight messages tell whether a stored model still holds", "[model]") {
     }
 }
 
+TEST_CASE("eight messages tell how long the way is to another rail of the kind", "[model]") {
+    for (const auto& system : test::systems()) {
+        for (std::uint64_t seed = 0; seed < 50; ++seed) {
+            CAPTURE(system.name, seed);
+            auto known = system.truth;
+            known.jitter = Nanos(tenth(system.truth) * 0.6);
+            known.half_round_trip = known.predict(1).delivery;
+            auto truth = system.truth;
+            const auto farther = Nanos(1.8 * tenth(system.truth));
+            for (auto& range : truth.ranges) range.L.fixed += farther;
+            test::FormulaLink link(truth, tenth(system.truth), seed);
+            Prober other({.kind = ProbeKind::verify, .expected = known, .of_another = true});
+            const auto& outcome = run(other, link);
+            if (outcome.verdict == Verdict::disagrees) continue;  // noise on top: it is measured then
+            REQUIRE(outcome.verdict == Verdict::verified);
+            const auto& found = outcome.assessment.model;
+            for (std::size_t i = 0; i < known.ranges.size(); ++i) {
+                const auto longer = found.ranges[i].L.fixed - known.ranges[i].L.fixed;
+                CHECK(longer.count() == Approx((found.half_round_trip - known.half_round_trip).count()));
+                CHECK(longer.count() >= 0.99 * farther.count());
+                CHECK(found.ranges[i].G == known.ranges[i].G);
+            }
+
+            test::FormulaLink same(system.truth, 0, seed);
+            Prober near({.kind = ProbeKind::verify, .expected = known, .of_another = true});
+            CHECK(run(near, same).assessment.model == known);  // nothing that jitter does not explain
+        }
+    }
+}
+
 TEST_CASE("a model that was measured while hardly anything could run does not hold for everything", "[model]") {
     for (const auto& system : test::systems()) {
         CAPTURE(system.name);
@@ -232,6 +262,26 @@ TEST_CASE("in the background no second holds more than two percent of the rail",
     CHECK(static_cast<double>(most) > 0.005 * rate);
     CHECK(prober.outcome().verdict == Verdict::measured);
     CHECK(test::worst_error(prober.outcome().assessment.model, system.truth).error < 0.03);
+}
+
+TEST_CASE("probes of several links in the background share the two percent of their rail", "[model]") {
+    const auto system = test::systems().at(2);  // gigabit
+    const auto limiter = std::make_shared<model::Limiter>();
+    constexpr int links = 40;
+    std::uint64_t bytes = 0;
+    for (int i = 0; i < links; ++i) {
+        test::FormulaLink link(system.truth, 0, 1);
+        Prober prober({.kind = ProbeKind::quick, .expected = system.truth, .limiter = limiter});
+        base::Nanoseconds now = 0;
+        for (auto action = prober.next(now, Application::sending); action.kind == model::Action::Kind::send;
+             action = prober.next(now, Application::sending)) {
+            bytes += action.train.all_bytes();
+            prober.answered(link.measure(action.train, now), now);  // all within the same moment
+        }
+    }
+    const double rate = 1e9 / system.truth.range(1).G.ns;
+    CHECK(static_cast<double>(bytes) <= 0.02 * rate);
+    CHECK(static_cast<double>(bytes) > 0.015 * rate);
 }
 
 TEST_CASE("a probe whose answers get lost ends", "[model]") {

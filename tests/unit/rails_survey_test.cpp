@@ -76,6 +76,7 @@ private:
         under_way.emplace_back(&over == &link ? &mirror : &link, frame);
     }
     void model_changed(Link&) override {}
+    [[nodiscard]] bool carries(std::uint32_t) const noexcept override { return false; }
     [[nodiscard]] base::Nanoseconds busy() const noexcept override { return time; }
 };
 
