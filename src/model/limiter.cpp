@@ -12,11 +12,11 @@ std::uint64_t Limiter::most(double ns_per_byte, double share) noexcept {
 std::optional<base::Nanoseconds> Limiter::when(std::uint64_t bytes, std::uint64_t most, base::Nanoseconds now) {
     if (bytes > most) return std::nullopt;
     forget(now);
-    auto room = most > total_ ? most - total_ : 0;
+    auto left = total_;  // what was sent may be more than `most`, where that was thought to be more
     auto at = now;
     for (const auto& entry : recent_) {
-        if (room >= bytes) break;
-        room += entry.bytes;
+        if (left <= most - bytes) break;
+        left -= entry.bytes;
         at = entry.at + base::second;
     }
     return at;

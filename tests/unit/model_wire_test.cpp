@@ -107,6 +107,11 @@ TEST_CASE("a limiter keeps any second below the share", "[model]") {
     most = model::Limiter::most(80, 0.02);
     CHECK(limiter.when(250'000, most, second) == second * 3 / 2);
     CHECK(limiter.when(1 << 30, model::Limiter::most(0), 10 * second) == 10 * second);
+
+    // What was sent at a rate that turned out to be too high is owed.
+    model::Limiter owing;
+    for (int i = 0; i < 10; ++i) owing.sent(100'000, i * base::millisecond);
+    CHECK(owing.when(50'000, most, 10 * base::millisecond) == second + 7 * base::millisecond);
 }
 
 TEST_CASE("a watch tells pauses from its usual rhythm", "[model]") {
