@@ -20,7 +20,9 @@ std::string machine_identity() {
 
 std::uint64_t rail_identity(std::string_view machine, const transports::RailTraits& traits) {
     constexpr std::string_view purpose = "railmux rail identity";
-    const auto text = fmt::format("{}\n{}\n{}\n{}", machine, traits.name, traits.identity, traits.speed_bps);
+    const auto speed =
+        traits.by_processors ? 0 : traits.speed_bps;  // which it has measured, each time with another result
+    const auto text = fmt::format("{}\n{}\n{}\n{}", machine, traits.name, traits.identity, speed);
     const auto digest = base::hmac_sha256(std::as_bytes(std::span(purpose)), {std::as_bytes(std::span(text))});
     const auto hash = base::load<std::uint64_t>(digest.data());
     return hash == 0 ? 1 : hash;
