@@ -99,7 +99,7 @@ Engine::Engine(const Config& config, Parts parts)
       membership_(config_, log_),
       rail_set_(parts.transports.empty() ? builtin(config_, log_) : std::move(parts.transports),
                 {base::Selector::parse(config.text("transports")), base::Selector::parse(config.text("rails"))}, log_),
-      policy_(sched::make_policy(config.text("policy"), rail_set_.capacity())),
+      policy_(sched::make_policy(config.text("policy"), rail_set_.capacity(), clock_())),
       rails_(manager_options(config, membership_, clock_), rail_set_, *policy_, *this, log_),
       lasting_(rails_),
       bulk_out_(rails_, lasting_),

@@ -126,8 +126,8 @@ void Wfq::look_at_speed(const Candidate& candidate) noexcept {
     std::fill(finish_.begin(), finish_.end(), latest_);
 }
 
-std::unique_ptr<Policy> make_policy(std::string_view name, std::size_t rails) {
-    if (name == "vft") return std::make_unique<Vft>(rails);
+std::unique_ptr<Policy> make_policy(std::string_view name, std::size_t rails, base::Nanoseconds begin) {
+    if (name == "vft") return std::make_unique<Vft>(rails, VftOptions{.begin = begin});
     if (name == "wfq") return std::make_unique<Wfq>(rails);
     if (name == "fixed") return std::make_unique<Fixed>();
     if (name == "round_robin") return std::make_unique<RoundRobin>();

@@ -85,7 +85,8 @@ public:
     /// The place of the one that choose() takes for a message of `bytes` because it has rested for longest, whether or not it
     /// delivers first; candidates.size(): that does not count.
     [[nodiscard]] virtual std::size_t most_rested(std::span<const Candidate> candidates,
-                                                  [[maybe_unused]] std::uint64_t bytes) const noexcept {
+                                                  [[maybe_unused]] std::uint64_t bytes,
+                                                  [[maybe_unused]] base::Nanoseconds now) const noexcept {
         return candidates.size();
     }
 
@@ -132,9 +133,10 @@ protected:
     Policy(const Policy&) = default;
 };
 
-/// The policy with that name (policy_names) for a process with `rails` local rails. Throws Error(invalid_config) for an
-/// unknown name.
-[[nodiscard]] std::unique_ptr<Policy> make_policy(std::string_view name, std::size_t rails);
+/// The policy with that name (policy_names) for a process with `rails` local rails; it is told of no time before `begin`.
+/// Throws Error(invalid_config) for an unknown name.
+[[nodiscard]] std::unique_ptr<Policy> make_policy(std::string_view name, std::size_t rails,
+                                                  base::Nanoseconds begin = 0);
 
 inline constexpr std::string_view policy_names = "vft|wfq|weighted_round_robin|round_robin|fixed";
 

@@ -1,5 +1,5 @@
 // Ticks: the scheduler's time: 1/1024 ns, so that the time of a byte on a 400 Gbit/s rail (0.02 ns) adds up without
-// drift. A sum of ticks since the machine started fits for 104 days of 2^63 / 1024 ns; differences are what counts.
+// drift. 104 days fit: times are counted from where a policy begins, not from when the machine started.
 //
 // Threads: values.
 // Lifetime: none.

@@ -19,6 +19,8 @@ constexpr Ticks rested_part = 64;
 // The same where rails were seen to save up what they do not use, or may do so: that gains half of the time.
 constexpr Ticks worth_saving_up = to_ticks(5 * base::microsecond);
 constexpr Ticks saving_part = 8;
+// Who demands less does not use up what one rail saves up, and gains nothing by another one.
+constexpr Ticks enough_for_one = Demand::all / 4 * 3;
 
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
@@ -71,7 +73,7 @@ inline Ticks Vft::wait(const Candidate& candidate, Ticks now) const noexcept {
 }
 
 Ticks Vft::delivery(const Candidate& candidate, std::uint64_t bytes, base::Nanoseconds now) const noexcept {
-    return wait(candidate, to_ticks(now)) + idle_delivery(candidate.cost, bytes);
+    return wait(candidate, ticks(now)) + idle_delivery(candidate.cost, bytes);
 }
 
 /// Of rails that are about equal, the one that both sides look at already: what is not looked at is not polled.
@@ -82,8 +84,9 @@ inline Ticks Vft::preferred_by(const Candidate& candidate, Ticks idle) const noe
 /// For a heavy message, of the rails that are about as fast as the fastest, if all of these are idle, the one that has been so
 /// for longest. Rails that save up what they do not use (SavedUp) pass half of such messages at once, if they get them in turn.
 /// Those that have passed all bursts at once so far, of which no rate is known, may be such. Elsewhere it costs a look where
-/// one did not look before.
-std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept {
+/// one did not look before, and so it does for as long as one rail has time enough for all that comes.
+std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_t bytes,
+                             base::Nanoseconds now) const noexcept {
     const auto none = candidates.size();
     if (bytes <= light_bytes || options_.stage != VftStage::overlap_aware) return none;
     auto fastest = none;
@@ -105,15 +108,17 @@ std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_
     if (!saves_up && lasts < worth_resting) return none;
     const auto most = least + least / (saves_up ? saving_part : rested_part);
     auto rested = fastest;
+    auto demand = lasts / 2;  // this one, on average over its time
     bool several = false;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
         if (candidate.spare || idle_delivery(candidate.cost, bytes) > most) continue;
         if (candidate.backlog > 0) return none;
+        demand += clocks_[candidate.rail].demand.lately(ticks(now));
         several = several || i != fastest;
         if (clocks_[candidate.rail].free < clocks_[candidates[rested].rail].free) rested = i;
     }
-    return several ? rested : none;
+    return several && demand >= enough_for_one ? rested : none;
 }
 
 /// A post that the fastest rail would not have needed takes the sender's CPU for a gap, in which it hands over nothing else. As
@@ -140,8 +145,8 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     const auto idle_bytes = joined ? behind_bytes : bytes;
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
-    const auto now_ticks = to_ticks(now);
-    if (const auto rested = most_rested(candidates, bytes); rested < candidates.size()) return rested;
+    const auto now_ticks = ticks(now);
+    if (const auto rested = most_rested(candidates, bytes, now); rested < candidates.size()) return rested;
     constexpr auto never = std::numeric_limits<Ticks>::max();
     std::size_t fastest = 0;
     std::size_t first = 0;
@@ -206,17 +211,19 @@ Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::u
             left = std::min(left, patience(chosen, other, size, fastest) - own);
         }
     }
-    return std::max<Ticks>(left - wait_of(chosen, bytes, to_ticks(now)) - 1, 0);
+    return std::max<Ticks>(left - wait_of(chosen, bytes, ticks(now)) - 1, 0);
 }
 
 void Vft::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t messages,
                  base::Nanoseconds now) noexcept {
     auto& clock = clocks_[candidate.rail];
-    const auto start = to_ticks(now) + wait(candidate, to_ticks(now));
+    const auto start = ticks(now) + wait(candidate, ticks(now));
     const auto counted = options_.stage == VftStage::same_size ? messages * same_size_bytes : bytes;
     const auto leaving = candidate.stream ? (candidate.joins ? 0U : 1U) : messages;
     const auto gaps = static_cast<Ticks>(leaving) * gap(candidate.cost);
-    clock.free = start + gaps + times(counted, candidate.cost.per_byte);
+    const auto taken = gaps + times(counted, candidate.cost.per_byte);
+    clock.free = start + taken;
+    clock.demand.add(taken, ticks(now));
     if (candidate.backlog == 0) clock.gaps = 0, clock.bytes = 0;
     clock.gaps += gaps;
     clock.bytes += std::max<std::uint64_t>(bytes, 1);
@@ -228,7 +235,7 @@ void Vft::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t 
 /// long as the rail is never idle.
 void Vft::left(const Candidate& candidate, std::uint64_t backlog, base::Nanoseconds then) noexcept {
     auto& clock = clocks_[candidate.rail];
-    clock.free = std::max(clock.free, to_ticks(then) + times(backlog, candidate.cost.per_byte + clock.gap_per_byte));
+    clock.free = std::max(clock.free, ticks(then) + times(backlog, candidate.cost.per_byte + clock.gap_per_byte));
 }
 
 /// A share is worth a rail's while if it takes much longer than the gap that comes with it: a sixteenth is lost.
@@ -246,7 +253,7 @@ void Vft::split(std::span<const Candidate> candidates, std::uint64_t bytes, base
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& c = candidates[i];
         if (c.spare && !all_spare) continue;
-        const auto before = wait(c, to_ticks(now)) + times(c.claimed, c.cost.per_byte);
+        const auto before = wait(c, ticks(now)) + times(c.claimed, c.cost.per_byte);
         water_.add(i, before + c.cost.latency, c.cost.per_byte, smallest_share(c.cost));
     }
     const auto end = water_.fill(bytes);

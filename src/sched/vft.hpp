@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "sched/demand.hpp"
 #include "sched/policy.hpp"
 #include "sched/water_fill.hpp"
 
@@ -28,6 +29,7 @@ struct VftOptions {
     VftStage stage = VftStage::overlap_aware;
     std::uint32_t margin_percent = 5;         // a slower rail, or a split, must finish earlier by this to be used
     std::uint64_t smallest_share = 8 * 1024;  // of a split: so much is worth any rail's overhead
+    base::Nanoseconds begin = 0;              // no time before; ticks are counted from there
 };
 
 class Vft final : public Policy {
@@ -43,8 +45,8 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "vft"; }
     [[nodiscard]] std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
                                      base::Nanoseconds now) noexcept override;
-    [[nodiscard]] std::size_t most_rested(std::span<const Candidate> candidates,
-                                          std::uint64_t bytes) const noexcept override;
+    [[nodiscard]] std::size_t most_rested(std::span<const Candidate> candidates, std::uint64_t bytes,
+                                          base::Nanoseconds now) const noexcept override;
     [[nodiscard]] Ticks lead(std::span<const Candidate> candidates, std::size_t place, std::uint64_t bytes,
                              base::Nanoseconds now) const noexcept override;
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
@@ -65,8 +67,10 @@ private:
         Ticks gap_per_byte = 0;   // what a byte of its backlog takes besides G: gaps over bytes
         Ticks gaps = 0;           // of the messages charged lately
         std::uint64_t bytes = 0;  // of these
+        Demand demand;
     };
 
+    [[nodiscard]] Ticks ticks(base::Nanoseconds now) const noexcept { return to_ticks(now - options_.begin); }
     [[nodiscard]] Ticks idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept;
     [[nodiscard]] Ticks idle_delivery_by_less(const Cost& cost, std::uint64_t bytes) const noexcept;
     [[nodiscard]] std::uint64_t smallest_share(const Cost& cost) const noexcept;
