@@ -134,7 +134,7 @@ Engine::~Engine() {
         log_.error("closing: {}", error.what());
     }
     if (config_.flag("report")) fmt::print(stderr, "{}", report());
-    rails_.close();
+    rails_.leaving().close(now());
 }
 
 // --- Messages --------------------------------------------------------------------------------------------------------

@@ -106,13 +106,13 @@ void Engine::leave() {
     if (std::exchange(left_, true)) return;
     const auto late = say_farewell();
     membership_.leave();
-    rails_.part(now());
+    rails_.leaving().part();
     receiver_.peer_gone(anybody, ErrorCode::cancelled);
     for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
         receiver_.peer_gone(peer, ErrorCode::cancelled);
     }
     target_.cancel();
-    progress_until([this] { return rails_.parted(); }, now() + close_limit());
+    progress_until([this] { return rails_.leaving().parted(); }, now() + close_limit());
     if (late.empty()) return;
     throw Error(ErrorCode::timed_out,
                 fmt::format("left before everything sent to {} had arrived", fmt::join(late, ", ")),
@@ -133,7 +133,8 @@ std::vector<std::string> Engine::say_farewell() {
             late.push_back(rails_.peers().name(peer));
         }
     }
-    rails_.say_goodbye(now());
+    rails_.leaving().say_goodbye(now());
+    rails_.flush(now());
     const auto heard = [this] {
         for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
             if (rails_.connected(peer) && !rails_.peers()[peer].left && !rails_.idle(peer)) return false;

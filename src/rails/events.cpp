@@ -112,7 +112,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     const auto nonce = link.nonce;
     const bool was_live = link.was_live;
     // Who has acknowledged our goodbye may end links as he likes, whatever is still on its way over them.
-    if (said_goodbye_ && link.state == LinkState::live && idle(peer)) link.leaving = true;
+    if (leaving_.said_goodbye() && link.state == LinkState::live && idle(peer)) link.leaving = true;
     const bool in_order = link.leaving;
     if (link.state == LinkState::live) {
         if (!peers_[peer].left && !link.leaving) lose(link, event.text, now);

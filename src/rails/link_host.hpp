@@ -16,7 +16,8 @@ class LinkHost {
 public:
     /// The frame goes over this very link, behind what waits there.
     virtual void enqueue(Link& link, Frame* frame, base::Nanoseconds now) = 0;
-    /// A live link is lost, by what we know of it: it is disconnected, and what it carried goes elsewhere.
+    /// A live link is lost, by what we know of it, or one that is `leaving` ends: it is disconnected, and what it carried goes
+    /// elsewhere.
     virtual void break_off(Link& link, std::string_view cause, base::Nanoseconds now) = 0;
 
 protected:

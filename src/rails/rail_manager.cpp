@@ -41,7 +41,8 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       survey_(rails_, peers_, links_, {.ledger = ledger_, .eager = eager_, .groups = groups_}, assessor_, flooder_),
       owed_acks_(options_.acks),
       ack_route_(policy_, ledger_, links_, owed_acks_.delay()),
-      settling_(rails_, peers_, links_, pool_, ack_route_, *this) {
+      settling_(rails_, peers_, links_, pool_, ack_route_, *this),
+      leaving_(rails_, peers_, links_, pool_, *this) {
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         posts_need_polls_ = posts_need_polls_ || rails_[rail].traits().posts_need_polls;
         share_with_node(rail);
@@ -253,9 +254,7 @@ void RailManager::link_proven(Link& link, base::Nanoseconds now) {
     log_.debug("rail {}: link {} to {} up", rails_[link.rail].traits().name, link.label, peers_.name(link.peer));
     attach(link, now);
     note_back(link, now);
-    auto& talk = *peers_[link.peer].talk;
-    talk.late = talk.late || (said_goodbye_ && talk.links.size() == 1);
-    if (talk.late) late_links_.push_back(link.slot);
+    leaving_.link_up(link);
 }
 
 void RailManager::attach(Link& link, base::Nanoseconds now) {
@@ -268,7 +267,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     link.chains = traits.chains;
     link.over_rail = rails_[link.rail].rail.get();
     link.traffic = &peers_[peer].traffic[link.rail];
-    if (!link.checksum && !said_goodbye_ && !peers_[peer].left) link.lane = &talk;
+    if (!link.checksum && !leaving_.said_goodbye() && !peers_[peer].left) link.lane = &talk;
     std::erase_if(link.traffic->ended, [&](const auto& ended) { return ended.remote_rail == link.remote_rail; });
     if (talk.links.empty()) recovery_.connected(peer, now);
     std::size_t place = 0;

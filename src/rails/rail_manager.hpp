@@ -34,9 +34,9 @@
 #include "rails/groups.hpp"
 #include "rails/heard_acks.hpp"
 #include "rails/keeping_up.hpp"
+#include "rails/leaving.hpp"
 #include "rails/ledger.hpp"
 #include "rails/link.hpp"
-#include "rails/link_host.hpp"
 #include "rails/node_table.hpp"
 #include "rails/owed_acks.hpp"
 #include "rails/peer.hpp"
@@ -53,7 +53,7 @@
 
 namespace railmux::rails {
 
-class RailManager final : private ConnectorHost, private AssessorHost, private LinkHost, private FeederHost {
+class RailManager final : private ConnectorHost, private AssessorHost, private LeavingHost, private FeederHost {
 public:
     struct Options {
         base::Clock clock = &base::now_ns;  // the one that calls read which pass `now`
@@ -111,7 +111,7 @@ public:
 
     [[nodiscard]] FramePool& pool() noexcept { return pool_; }
     /// Takes the frame over (type, flags, aux, bytes and payload filled in). It leaves with the next flush.
-    void send(std::uint32_t peer, Frame* frame, base::Nanoseconds now);
+    void send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) override;  // of LeavingHost, too
     /// The same of a message, in its sendable() conversation (way_down.hpp).
     inline void send(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     /// The layer above has bulk for this peer: links call next_bulk as they have room.
@@ -185,16 +185,7 @@ public:
         const auto* talk = peers_[peer].talk.get();
         return talk == nullptr || talk->session.all_heard();
     }
-
-    /// Says goodbye to every peer; nobody new gets in.
-    void say_goodbye(base::Nanoseconds now);
-    /// Afterwards: ends all sessions, as cancelled. Links and what they carry end with the polls that follow, and so does a
-    /// session that began after our goodbye.
-    void part(base::Nanoseconds now);
-    /// Whether there are no links any more.
-    [[nodiscard]] bool parted() noexcept;
-    /// Ends all links. Afterwards only destruction is allowed.
-    void close();
+    [[nodiscard]] Leaving& leaving() noexcept { return leaving_; }
 
 private:
     // ConnectorHost
@@ -208,14 +199,17 @@ private:
     void peer_leaves(std::uint32_t peer, base::Nanoseconds now) override;
 
     // AssessorHost
-    void post_now(Link& link, Frame* frame) override;
+    void post_now(Link& link, Frame* frame) override;  // of LeavingHost, too
     void model_changed(Link& link) override;
     [[nodiscard]] bool carries(std::uint32_t rail) const noexcept override { return ledger_.pace(rail).backlog() > 0; }
     [[nodiscard]] base::Nanoseconds busy() const noexcept override { return ledger_.busy(); }
 
-    // LinkHost
+    // LinkHost, and what LeavingHost has besides
     void enqueue(Link& link, Frame* frame, base::Nanoseconds now) override;
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now) override;
+    void let_nobody_in() override;
+    [[nodiscard]] bool look_at(std::uint32_t rail) override;
+    void end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code) override;
 
     // FeederHost
     void number(Conversation& talk, Frame& frame, base::Nanoseconds now) override;
@@ -324,7 +318,7 @@ private:
     void take_new_rails(base::Nanoseconds now);
     void connect_all_anew(base::Nanoseconds now);
 
-    // Peers (rail_manager.cpp)
+    // Peers (rail_manager.cpp, ending.cpp)
     void share_with_node(std::uint32_t rail);
     Conversation& talk_to(std::uint32_t peer) {
         auto& known = peers_[peer];
@@ -336,12 +330,8 @@ private:
     void number_links(Conversation& talk) noexcept;
     void connect_waiting(base::Nanoseconds now);
     void fail(std::uint32_t peer, ErrorCode code, base::Nanoseconds now);
-    void end_session(std::uint32_t peer, std::uint8_t next_epoch, ErrorCode code);
     void end_of_process(std::uint32_t peer, base::Nanoseconds now);
     void end_in_order(std::uint32_t peer, base::Nanoseconds now);
-    void drain();
-    [[nodiscard]] Frame* closing_frame();
-    void close_late(base::Nanoseconds now);
 
     static constexpr auto never = base::never;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
@@ -385,12 +375,10 @@ private:
     OwedAcks owed_acks_;
     AckRoute ack_route_;
     Settling settling_;
+    Leaving leaving_;
     std::vector<std::uint32_t> dirty_;       // links with something to post
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
-    // Live only since we said goodbye: to be told that they end, or told so and to be ended.
-    std::vector<std::uint32_t> late_links_;
-    bool said_goodbye_ = false;
     KeepingUp keeping_up_;
     base::Nanoseconds now_ = 0;  // as last told
     model::Watch watch_;

@@ -30,7 +30,7 @@ void RailManager::lose(const Link& link, std::string_view cause, base::Nanosecon
     const auto what = fmt::format("rail {}: link {} to {} lost: {}", name, link.label, peers_.name(link.peer), cause);
     // All that was sent has arrived then, or the closing says that it has not, and what comes is for nobody: the peer may just
     // have left, too, and said so over another link.
-    if (said_goodbye_) {
+    if (leaving_.said_goodbye()) {
         log_.info("{}", what);
     } else {
         log_.warning("{}", what);

@@ -211,7 +211,7 @@ void RailManager::sent_off(Link& link, Frame& frame) {
     link.queued_bytes -= frame.wire_bytes();
     if (is_answer(frame.type, frame.flags)) link.queued_answers -= frame.bytes;
     if (frame.type < FrameType::eager && frame.piece_count > 0) Assessor::put_done(link);
-    if (frame.type == FrameType::closing && link.state == LinkState::live) late_links_.push_back(link.slot);
+    if (frame.type == FrameType::closing) leaving_.closing_gone(link);
     release_if_free(link.peer, frame);
 }
 

@@ -50,8 +50,8 @@ RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
         keep_time(now);
         any = true;  // operations may have failed: whoever is about to sleep must look again
     }
-    if (!late_links_.empty()) [[unlikely]] {
-        close_late(now);
+    if (leaving_.any_late()) [[unlikely]] {
+        leaving_.close_late(now);
         any = true;
     }
     if (!dirty_.empty()) flush(now);
@@ -155,7 +155,7 @@ template <typename Above>
     const auto body = bytes.subspan(FrameHeader::size);
     auto& known = peers_[link.peer];
     // What comes after our goodbye is for nobody. A session that is over here may go on there, and its numbers make no sense.
-    if (said_goodbye_ && header->type != FrameType::closing && known.talk->late) [[unlikely]]
+    if (leaving_.said_goodbye() && header->type != FrameType::closing && known.talk->late) [[unlikely]]
         return;
     if (header->type < FrameType::eager) [[unlikely]]
         return on_control(link, *header, body, now);

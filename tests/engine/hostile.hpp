@@ -23,7 +23,7 @@ public:
           victim_(rails_.learn(*rails::ProcessAddress::parse(victim.address()))) {
         static_cast<void>(victim.add_peer(rails_.own_address("hostile", 1).encode()));
     }
-    ~Hostile() { rails_.close(); }
+    ~Hostile() { rails_.leaving().close(SimHosts::now()); }
     Hostile(const Hostile&) = delete;
     Hostile& operator=(const Hostile&) = delete;
 

@@ -176,12 +176,13 @@ private:
         if (!kills_) {  // else the last link may die, and there is no other after a goodbye
             for (auto count = choices_.below(20); count > 0; --count) leaver.say(choices_.below(64), true);
         }
-        leaver.manager.say_goodbye(now());
+        leaver.manager.leaving().say_goodbye(now());
         auto result = wait_for("a goodbye is not heard", [&] { return other.heard_goodbye(); });
         if (!result.empty()) return result;
         if (!other.heard_ordered_of(leaver)) return "a goodbye came before what was said before it";
-        leaver.manager.part(now());
-        result = wait_for("links of who left stay", [&] { return leaver.manager.parted() && other.manager.parted(); });
+        leaver.manager.leaving().part();
+        result = wait_for("links of who left stay",
+                          [&] { return leaver.manager.leaving().parted() && other.manager.leaving().parted(); });
         if (!result.empty()) return result;
         result = leaver.kept();
         return result.empty() ? other.kept() : result;

@@ -31,12 +31,15 @@ namespace railmux::rails::test {
             .ordered = true};
 }
 
-/// Has no network; a test says what it tells of its links, by their numbers.
+/// Has no network; a test says what it tells of its links, by their numbers. Of those that are disconnected it tells that they
+/// are down.
 class MadeRail final : public transports::Rail {
 public:
     explicit MadeRail(transports::RailTraits traits) : traits_(std::move(traits)) {}
 
     std::map<std::uint32_t, transports::Pulse> pulses;
+    std::vector<transports::LinkId> disconnected;  // and not polled yet
+    bool tells_ends = true;
 
     [[nodiscard]] const transports::RailTraits& traits() const noexcept override { return traits_; }
     [[nodiscard]] std::span<const std::byte> address() const noexcept override { return {}; }
@@ -46,7 +49,7 @@ public:
     }
     void accept(transports::LinkId, std::span<const std::byte>) override {}
     void refuse(transports::LinkId, std::span<const std::byte>) override {}
-    void disconnect(transports::LinkId) override {}
+    void disconnect(transports::LinkId link) override { disconnected.push_back(link); }
     [[nodiscard]] std::string describe(transports::LinkId) const override { return {}; }
     [[nodiscard]] transports::Pulse pulse(transports::LinkId link) noexcept override { return pulses[link.index]; }
     [[nodiscard]] base::Result<transports::Region> add_region(std::span<std::byte>, transports::Access) override {
@@ -54,7 +57,13 @@ public:
     }
     void drop_region(const transports::Region&) noexcept override {}
     [[nodiscard]] std::size_t post(std::span<const transports::Work>) noexcept override { return 0; }
-    [[nodiscard]] std::size_t poll(std::span<transports::Event>) noexcept override { return 0; }
+    [[nodiscard]] std::size_t poll(std::span<transports::Event> events) noexcept override {
+        std::size_t count = 0;
+        for (; tells_ends && count < events.size() && !disconnected.empty(); disconnected.pop_back()) {
+            events[count++] = {.kind = transports::EventKind::link_down, .link = disconnected.back()};
+        }
+        return count;
+    }
     [[nodiscard]] int arm() noexcept override { return -1; }
 
 private:
@@ -139,9 +148,8 @@ struct Made {
         link.state = LinkState::closing;
     }
     [[nodiscard]] Conversation& talk(std::uint32_t peer) { return *peers[peer].talk; }
-    [[nodiscard]] transports::Pulse& pulse(const Link& link) {
-        return static_cast<MadeRail&>(*rails[link.rail].rail).pulses[link.id.index];
-    }
+    [[nodiscard]] MadeRail& rail(std::uint32_t rail) { return static_cast<MadeRail&>(*rails[rail].rail); }
+    [[nodiscard]] transports::Pulse& pulse(const Link& link) { return rail(link.rail).pulses[link.id.index]; }
 
 private:
     static Transports transports_of(std::vector<transports::RailTraits> traits) {

@@ -168,7 +168,7 @@ TEST_CASE("who said goodbye is not chased", "[rails][sessions][recovery]") {
     pair.world.fabric.cut("a/eth1", "b/eth1", sim::Cut::loud);
     pair.until([&] { return pair.both_have(1); });
     pair.world.restore();
-    pair.b->manager.say_goodbye(World::now());
+    pair.b->manager.leaving().say_goodbye(World::now());
     pair.until([&] { return !pair.a.gone.empty(); });
     run(pair.world, {&pair.a, pair.b.get()}, 2 * base::second);
     CHECK(pair.both_have(1));

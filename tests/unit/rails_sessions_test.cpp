@@ -125,9 +125,9 @@ TEST_CASE("a rank that was started anew begins anew", "[rails][sessions]") {
     pair.talk();
     const auto old_address = pair.b->manager.own_address("b", 1);
     if (how == "it said goodbye") {
-        pair.b->manager.say_goodbye(World::now());
+        pair.b->manager.leaving().say_goodbye(World::now());
         pair.until([&] { return !a.gone.empty() && pair.b->manager.idle(0); });
-        pair.b->manager.close();
+        pair.b->manager.leaving().close(World::now());
     } else {
         pair.world.cut(sim::Cut::silent);
     }
@@ -234,7 +234,7 @@ TEST_CASE("what the job tells of a rank's processes may come after the processes
 
 TEST_CASE("who asks for a link with a process that leaves hears so at once", "[rails][sessions]") {
     Couple pair(1);
-    pair.b->manager.say_goodbye(World::now());
+    pair.b->manager.leaving().say_goodbye(World::now());
     pair.a.say(1, "too late");
     const auto begin = World::now();
     pair.until([&] { return !pair.a.gone.empty(); });
@@ -259,11 +259,11 @@ TEST_CASE("whoever's link comes up while the other side leaves is told so, and i
         }
         if (const auto next = pair.world.fabric.next_event()) pair.world.fabric.advance_to(*next);
     }
-    b.manager.say_goodbye(World::now());
+    b.manager.leaving().say_goodbye(World::now());
     if (!at_once || b.manager.connected(0)) pair.until([&] { return !b.manager.connected(0) || b.manager.idle(0); });
-    b.manager.part(World::now());
+    b.manager.leaving().part();
     const auto begin = World::now();
-    pair.until([&] { return b.manager.parted(); });
+    pair.until([&] { return b.manager.leaving().parted(); });
     CHECK(World::now() - begin < base::millisecond);
     if (!asks && a.peer(1).talk == nullptr) return;  // it never heard of b
     a.say(1, "are you there?");
