@@ -79,7 +79,9 @@ struct ProbePoint {
 struct LinkAssessment {
     LinkModel link;
     std::vector<ProbePoint> points;
-    std::vector<std::uint64_t> missing{};  ///< sizes that were to be measured, and of which nothing came back
+    // Sizes that were to be measured, and of which nothing is known:
+    std::vector<std::uint64_t> missing{};  ///< no answer came; what lies beyond too many losses is not even asked for
+    std::vector<std::uint64_t> interrupted{};  ///< each was answered, but a process was away each time, for too long
     ProbeSpent spent;
     std::chrono::nanoseconds took{0};
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <iterator>
 #include <utility>
 
 #include "model/probe_wire.hpp"
@@ -318,7 +317,7 @@ void Prober::conclude(base::Nanoseconds now) {
             auto& besides = range.L.per_byte.ns;
             if (options_.kind == ProbeKind::quick) besides = std::min(besides, most_besides * range.G.ns);
         }
-        if (options_.kind == ProbeKind::full) tell_missing();
+        if (options_.kind == ProbeKind::full) tell_unmeasured();
     }
     const auto interrupted = outcome_.assessment.interrupted;
     const bool doubtful =
@@ -331,27 +330,37 @@ void Prober::conclude(base::Nanoseconds now) {
     }
 }
 
-/// What came back of no message: and a range is known as well as the part of its sizes that were measured.
-void Prober::tell_missing() {
+/// What got no answer that it could be measured by, and why: and a range is known as well as the part of its sizes that were
+/// measured.
+void Prober::tell_unmeasured() {
     const auto& measured = outcome_.assessment.sizes;
     auto planned = sizes_;
     planned.insert(planned.end(), given_up_.begin(), given_up_.end());
     std::ranges::sort(planned);
-    const auto is_missing = [&](std::uint64_t size) {
+    const auto is_unmeasured = [&](std::uint64_t size) {
         return !std::ranges::binary_search(measured, size, {}, &Measured::bytes);
     };
-    std::ranges::copy_if(planned, std::back_inserter(outcome_.missing), is_missing);
+    for (const auto size : planned) {
+        if (is_unmeasured(size)) (answered_of(size) ? outcome_.interrupted : outcome_.missing).push_back(size);
+    }
     auto first = planned.begin();
     for (auto& range : outcome_.assessment.model.ranges) {
         const auto last = std::ranges::upper_bound(first, planned.end(), range.up_to_bytes);
         const auto all = last - first;
-        const auto there = all - std::count_if(std::exchange(first, last), last, is_missing);
+        const auto there = all - std::count_if(std::exchange(first, last), last, is_unmeasured);
         if (there == all) continue;
         auto& known = range.confidence;
         for (double* value : {&known.L, &known.o_s, &known.o_r, &known.g, &known.G}) {
             *value *= static_cast<double>(there) / static_cast<double>(all);
         }
     }
+}
+
+/// Of a single message: without one that was clean, no size is measured, whatever its trains and late looks say.
+bool Prober::answered_of(std::uint64_t bytes) const {
+    return std::ranges::any_of(samples_, [&](const Sample& sample) {
+        return sample.train.bytes == bytes && sample.train.n == 1 && sample.train.late_look == 0;
+    });
 }
 
 /// Rails of one kind have their overheads and bandwidth in common, but not the length of the way. What the smallest message

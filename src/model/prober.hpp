@@ -76,7 +76,9 @@ struct Outcome {
     ProbeCost cost{};
     base::Nanoseconds took = 0;
     std::uint32_t lost = 0;
-    std::vector<std::uint64_t> missing{};  // full: sizes that were to be measured, and of which nothing came back
+    // Full: sizes that were to be measured, and of which nothing is known.
+    std::vector<std::uint64_t> missing{};      // no answer came to a message of that size
+    std::vector<std::uint64_t> interrupted{};  // answers came, each with most of its time unseen: nothing was lost
     bool disturbed = false;  // so many were lost or interrupted that it is worth another one; never a full one
 };
 
@@ -119,7 +121,8 @@ private:
     void step_done(base::Nanoseconds now);
     void plan_more(base::Nanoseconds now);
     [[nodiscard]] bool leave_out_large();
-    void tell_missing();
+    void tell_unmeasured();
+    [[nodiscard]] bool answered_of(std::uint64_t bytes) const;
     [[nodiscard]] bool plan_large_again();
     [[nodiscard]] bool plan_denser();
     void conclude(base::Nanoseconds now);

@@ -77,6 +77,7 @@ void Assessor::finish(Link& link) {
     if (probe.full) {
         LinkAssessment result{
             .missing = outcome.missing,
+            .interrupted = outcome.interrupted,
             .spent = {outcome.cost.messages, outcome.cost.bytes, std::chrono::nanoseconds(outcome.cost.cpu)},
             .took = std::chrono::nanoseconds(outcome.took)};
         for (const auto& s : probe.prober.samples()) {

@@ -11,6 +11,7 @@
 #include "tools/benchmark.hpp"
 #include "tools/commands.hpp"
 #include "tools/files.hpp"
+#include "tools/results.hpp"
 #include "tools/sizes.hpp"
 
 namespace railmux::tools {
@@ -62,9 +63,7 @@ void print_table(std::string_view with, const std::vector<LinkAssessment>& links
                        number(us(link.link.model.half_round_trip)), link.points.size(),
                        number(static_cast<double>(link.took.count()) / 1e6));
         }
-        if (link.missing.empty()) continue;
-        fmt::print("# {}: nothing came back of {} sizes, {} to {} bytes: what is said of those is a guess\n",
-                   link.link.rail, link.missing.size(), link.missing.front(), link.missing.back());
+        fmt::print("{}", unmeasured_text(link));
     }
 }
 
@@ -81,6 +80,7 @@ void print_json(const std::vector<LinkAssessment>& links, const Before& before, 
                            {"before", source_in(before, link)},
                            {"model", nlohmann::json::parse(to_json(link.link.model))},
                            {"missing_bytes", link.missing},
+                           {"interrupted_bytes", link.interrupted},
                            {"messages", link.spent.messages},
                            {"bytes", link.spent.bytes},
                            {"took_ns", link.took.count()}});

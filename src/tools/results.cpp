@@ -28,6 +28,12 @@ std::string shares(const RailBytes& rails) {
     return text;
 }
 
+// "one size, 926 bytes", "3 sizes, 926 to 990 bytes"; of ascending ones.
+std::string sizes_text(std::span<const std::uint64_t> sizes) {
+    if (sizes.size() == 1) return fmt::format("one size, {} bytes", sizes.front());
+    return fmt::format("{} sizes, {} to {} bytes", sizes.size(), sizes.front(), sizes.back());
+}
+
 void print(const std::string& text) {
     fmt::print("{}", text);
     std::fflush(stdout);
@@ -67,6 +73,16 @@ Result access_result(std::uint64_t bytes, const Spread& alone, const Outcome& ou
                                                    {"median_us", "median us", alone.median / us},
                                                    {"p99_us", "p99 us", alone.p99 / us}});
     return result;
+}
+
+std::string unmeasured_text(const LinkAssessment& link) {
+    const auto line = [&](const auto& sizes, std::string_view why) {
+        if (sizes.empty()) return std::string();
+        return fmt::format("# {}: not measured: {}: {}; what is said of those is a guess\n", link.link.rail,
+                           sizes_text(sizes), why);
+    };
+    return line(link.missing, "no answer came") +
+           line(link.interrupted, "answers came, but a process was away each time, for most of it");
 }
 
 nlohmann::ordered_json to_json(const Result& result) {

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include <railmux/assessment.hpp>
+
 #include "tools/driver.hpp"
 #include "tools/statistics.hpp"
 
@@ -34,6 +36,10 @@ struct Result {
 
 /// Of one-sided operations: one at a time, in nanoseconds, and many under way.
 [[nodiscard]] Result access_result(std::uint64_t bytes, const Spread& alone, const Outcome& outcome);
+
+/// The sizes that a full probe could not measure, and why, in comment lines; empty if there are none. Nothing was lost of those
+/// that were answered while a process was away.
+[[nodiscard]] std::string unmeasured_text(const LinkAssessment& link);
 
 [[nodiscard]] nlohmann::ordered_json to_json(const Result& result);
 [[nodiscard]] std::string table_header(const Result& result);

@@ -20,6 +20,7 @@ points = list(csv.DictReader(open(sys.argv[2])))
 for link in result["results"]:
     assert link["messages"] > 0 and link["bytes"] > 0 and link["took_ns"] > 0, link
     assert link["model"]["ranges"], link
+    assert type(link["missing_bytes"]) is type(link["interrupted_bytes"]) is list, link
     assert link["before"] in ("guess", "probed", "verified", "shared", "told"), link
     mine = [p for p in points if p["rail"] == link["rail"]]
     assert {int(p["bytes"]) for p in mine} >= {1, 8192}, mine

@@ -316,6 +316,7 @@ TEST_CASE("a full probe that loses all large messages says what it measured, and
         return;
     }
     REQUIRE_FALSE(outcome.missing.empty());
+    CHECK(outcome.interrupted.empty());
     CHECK(outcome.missing.front() >= lost_from);
     CHECK(outcome.missing.back() == 65'536);
     if (lost_from == 2) return;  // of a single size there is nothing to be said of the bandwidth
@@ -326,6 +327,47 @@ TEST_CASE("a full probe that loses all large messages says what it measured, and
     const auto whole = static_cast<double>(outcome.assessment.sizes.size());
     CHECK(sure <= whole / (whole + static_cast<double>(outcome.missing.size())));
     CHECK(sure > 0.2);
+}
+
+TEST_CASE("a full probe tells what was lost from what was answered while a process was away", "[model]") {
+    const bool lose_too = GENERATE(false, true);
+    const std::uint64_t away_from = 20'000, away_to = 30'000, lost_from = 60'000;
+    const auto truth = test::systems().at(2).truth;
+    test::FormulaLink link(truth, 0, 1);
+    Prober prober(test::full_probe());
+    base::Nanoseconds now = 0;
+    std::uint32_t lost = 0;
+    for (auto action = prober.next(now, Application::idle); action.kind != model::Action::Kind::finished;
+         action = prober.next(now, Application::idle)) {
+        const auto bytes = action.train.bytes;
+        if (action.kind == model::Action::Kind::wait) {
+            now = action.until;
+        } else if (lose_too && bytes >= lost_from) {
+            ++lost;
+            prober.lost(now += base::second);
+        } else {
+            auto sample = link.measure(action.train, now);
+            // Trains of several, too, but for those that are to show a receive: nothing else is clean of such a size.
+            if (bytes >= away_from && bytes <= away_to && action.train.late_look == 0) {
+                sample.mirror_blind = 2 * sample.round_trip;
+                sample.round_trip += sample.mirror_blind;
+            }
+            now += sample.round_trip + 1000;
+            prober.answered(sample, now);
+        }
+    }
+    const auto& outcome = prober.outcome();
+    CHECK(outcome.verdict == Verdict::measured);
+    CHECK(outcome.lost == lost);
+    CHECK(outcome.missing.empty() != lose_too);
+    CHECK(std::ranges::all_of(outcome.missing, [](auto bytes) { return bytes >= lost_from; }));
+    REQUIRE_FALSE(outcome.interrupted.empty());
+    CHECK(outcome.interrupted.front() >= away_from);
+    CHECK(outcome.interrupted.back() <= away_to);
+    const auto& measured = outcome.assessment.sizes;
+    const auto sizes = static_cast<double>(measured.size());
+    const auto not_measured = static_cast<double>(outcome.missing.size() + outcome.interrupted.size());
+    CHECK(outcome.assessment.model.confidence() <= sizes / (sizes + not_measured));
 }
 
 TEST_CASE("a few answers that get lost cost a full probe nothing", "[model]") {

@@ -51,6 +51,21 @@ TEST_CASE("models of earlier runs as text and JSON", "[tools]") {
     CHECK(json["models"][0]["model"]["half_round_trip_ns"] == 12345);
 }
 
+TEST_CASE("a probe tells sizes that got no answer from those that were answered while a process was away", "[tools]") {
+    railmux::LinkAssessment link;
+    link.link.rail = "shm:node";
+    CHECK(unmeasured_text(link).empty());
+    link.interrupted = {926, 958, 990};
+    CHECK(unmeasured_text(link) ==
+          "# shm:node: not measured: 3 sizes, 926 to 990 bytes: answers came, but a process was away each time, for "
+          "most of "
+          "it; what is said of those is a guess\n");
+    link.interrupted.clear();
+    link.missing = {65536};
+    CHECK(unmeasured_text(link) ==
+          "# shm:node: not measured: one size, 65536 bytes: no answer came; what is said of those is a guess\n");
+}
+
 TEST_CASE("spread of samples", "[tools]") {
     std::vector<std::int64_t> samples;
     const auto nothing = spread_of(samples);
