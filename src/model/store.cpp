@@ -31,7 +31,19 @@ Store::~Store() {
     if (newest_ > 0) prune();  // only now: looking through a full folder takes milliseconds
 }
 
-std::optional<LogGP> Store::find(const StoreKey& key) noexcept try {
+std::optional<LogGP> Store::find(const StoreKey& key) noexcept {
+    auto entry = read(key);
+    if (!entry) return std::nullopt;
+    return std::move(entry->model);
+}
+
+std::optional<std::string> Store::link_of(const StoreKey& key) noexcept {
+    auto entry = read(key);
+    if (!entry) return std::nullopt;
+    return std::move(entry->link);
+}
+
+std::optional<StoreEntry> Store::read(const StoreKey& key) noexcept try {
     const auto folder = base::PrivateFolder::open(options_.folder, base::PrivateFolder::Missing::empty);
     if (!folder) {
         unusable(folder.error());
@@ -53,7 +65,7 @@ std::optional<LogGP> Store::find(const StoreKey& key) noexcept try {
         refuse(folder.value(), name, {why.code(), fmt::format("{}/{}: {}", options_.folder, name, why.what())});
         return std::nullopt;
     }
-    return std::move(entry.value().model);
+    return std::move(entry).take();
 } catch (const std::exception& error) {
     unusable({ErrorCode::system, error.what()});
     return std::nullopt;

@@ -46,6 +46,8 @@ public:
     Store& operator=(const Store&) = delete;
 
     [[nodiscard]] std::optional<LogGP> find(const StoreKey& key) noexcept;
+    /// What the entry that find would give calls its link.
+    [[nodiscard]] std::optional<std::string> link_of(const StoreKey& key) noexcept;
     /// In place of what was known of this key. `link` is for people.
     void keep(const StoreKey& key, std::string_view link, const LogGP& model) noexcept;
     /// What find gave has been found to hold: it counts as new.
@@ -65,6 +67,7 @@ public:
     std::size_t clear();
 
 private:
+    [[nodiscard]] std::optional<StoreEntry> read(const StoreKey& key) noexcept;
     void prune() noexcept;
     void refuse(const base::PrivateFolder& folder, const std::string& name, const Error& error);
     void unusable(const Error& error);

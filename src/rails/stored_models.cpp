@@ -20,10 +20,17 @@ model::StoreKey StoredModels::key_of(const Link& link) const {
     return {};
 }
 
-std::string StoredModels::name_of(const Link& link) const {
-    const auto address = ProcessAddress::parse(peers_[link.peer].address);
-    return model::StoreEntry::link_from(base::host_name(), rails_[link.rail].traits().name,
-                                        address ? address->host : peers_.name(link.peer));
+/// By hosts: ranks, and processes, are others in the next job. Who came to us does not say where from; but a rail that is one
+/// of ours is of this machine, and a run that went there itself has said how the same pair of rails is called.
+std::string StoredModels::name_of(const Link& link, const model::StoreKey& key) {
+    const auto to = [&](std::string_view host) {
+        return model::StoreEntry::link_from(base::host_name(), rails_[link.rail].traits().name, host);
+    };
+    if (const auto address = ProcessAddress::parse(peers_[link.peer].address)) return to(address->host);
+    for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
+        if (rails_[rail].identity == key.remote) return to(base::host_name());
+    }
+    return store_->link_of(key).value_or(to("an unnamed peer"));
 }
 
 std::optional<LogGP> StoredModels::find(const Link& link) {
@@ -34,7 +41,7 @@ std::optional<LogGP> StoredModels::find(const Link& link) {
 
 void StoredModels::keep(const Link& link, const LogGP& model) {
     if (!store_) return;
-    if (const auto key = key_of(link); key.usable()) store_->keep(key, name_of(link), model);
+    if (const auto key = key_of(link); key.usable()) store_->keep(key, name_of(link, key), model);
 }
 
 void StoredModels::confirm(const Link& link) {
@@ -56,7 +63,7 @@ void StoredModels::keep_free(const model::StoreKey& key, const Link& link, const
     if (store_->find(key) == model) {
         store_->confirm(key);
     } else {
-        store_->keep(key, name_of(link), model);
+        store_->keep(key, name_of(link, key), model);
     }
 }
 

@@ -36,7 +36,7 @@ public:
 
 private:
     [[nodiscard]] model::StoreKey key_of(const Link& link) const;
-    [[nodiscard]] std::string name_of(const Link& link) const;
+    [[nodiscard]] std::string name_of(const Link& link, const model::StoreKey& key);
     void keep_free(const model::StoreKey& key, const Link& link, const LogGP& model);
 
     const RailSet& rails_;

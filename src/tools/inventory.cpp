@@ -170,10 +170,13 @@ nlohmann::ordered_json rails_json(std::span<const RailInfo> rails, const EagerMa
 std::string models_table(model::Store::Content content, base::Nanoseconds now, bool all) {
     sort(content);
     Rows rows{{"link", "up to bytes", "half rt us", "Mbit/s", "confidence", "version", "age"}};
-    std::size_t older = 0;  // of links that have another of the same name
-    for (std::size_t i = 0; i < content.models.size(); ++i) {
-        const auto& kept = content.models[i];
-        if (!all && i > 0 && content.models[i - 1].entry.link == kept.entry.link) {
+    std::size_t older =
+        0;  // by their keys, not by their names: links to several hosts, or rails of one, may share a name
+    for (const auto& kept : content.models) {
+        const auto replaces = [&](const auto& other) {
+            return other.entry.key == kept.entry.key && other.written > kept.written;
+        };
+        if (!all && std::ranges::any_of(content.models, replaces)) {
             ++older;
             continue;
         }
@@ -190,7 +193,7 @@ std::string models_table(model::Store::Content content, base::Nanoseconds now, b
     const auto refused = fmt::format(
         "{} damaged or foreign files, which the next measurement of their links replaces\n", content.refused);
     const auto hidden =
-        fmt::format("{} more of links of these names, older or between other processes: railmux models --all\n", older);
+        fmt::format("{} more of the same links, older, by other versions of railmux: railmux models --all\n", older);
     return aligned(rows) + (older == 0 ? "" : hidden) + (content.refused == 0 ? "" : refused);
 }
 

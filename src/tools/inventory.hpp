@@ -41,8 +41,8 @@ using EagerMaxima = std::map<std::string, EagerMax, std::less<>>;
 [[nodiscard]] std::string rails_table(std::span<const RailInfo> rails, const EagerMaxima& eager, bool all);
 [[nodiscard]] nlohmann::ordered_json rails_json(std::span<const RailInfo> rails, const EagerMaxima& eager);
 
-/// The models of earlier runs, by link, the youngest first, and only that unless `all` are to be seen; `now` by the clock of
-/// their files.
+/// The models of earlier runs, by name, the youngest first, and only that of each pair of rails unless `all` are to be seen;
+/// `now` by the clock of their files.
 [[nodiscard]] std::string models_table(model::Store::Content content, base::Nanoseconds now, bool all);
 [[nodiscard]] nlohmann::ordered_json models_json(model::Store::Content content, base::Nanoseconds now);
 

@@ -61,7 +61,8 @@ void add_models(CLI::App& railmux, int& exit_code) {
     command->footer(models_help);
     const auto options = std::make_shared<ModelsOptions>();  // lives as long as the callback below
     auto* clear = command->add_flag("--clear", options->clear, "remove them all");
-    command->add_flag("--all", options->all, "also older ones of links of the same name")->excludes(clear);
+    command->add_flag("--all", options->all, "also older ones of the same links, by other versions of railmux")
+        ->excludes(clear);
     command->add_flag("--json", options->json, "one JSON object, of all")->excludes(clear);
     command->callback([options, &exit_code] { exit_code = show(*options); });
 }

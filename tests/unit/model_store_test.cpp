@@ -130,8 +130,10 @@ TEST_CASE("store: what was kept is found, by its key and version", "[model][stor
         CHECK_FALSE(store.find(key));
         CHECK_FALSE(std::filesystem::exists(options().folder));  // looking makes nothing
         CHECK(store.content().models.size() == 0);
+        CHECK_FALSE(store.link_of(key));
         store.keep(key, ends, all[0]);
         CHECK(store.find(key) == all[0]);
+        CHECK(store.link_of(key) == ends);
         store.keep(key, ends, all[1]);
         CHECK(store.find(key) == all[1]);
         CHECK_FALSE(store.find({key.remote, key.local}));

@@ -30,23 +30,26 @@ TEST_CASE("models of earlier runs as text and JSON", "[tools]") {
     constexpr auto hour = 3600 * base::second;
     content.models.push_back({{{1, 2}, "0.1.0", "b tcp:eth1 to c", m}, 0});
     content.models.push_back({{{3, 4}, "0.1.0", "a tcp:eth1 to c", m}, 97 * hour});
-    content.models.push_back({{{5, 6}, "0.2.0", "a tcp:eth1 to c", m}, 99 * hour});
+    content.models.push_back({{{3, 4}, "0.2.0", "a tcp:eth1 to c", m}, 99 * hour});
+    content.models.push_back({{{3, 6}, "0.2.0", "a tcp:eth1 to c", m}, 98 * hour});
     CHECK(models_table(content, 100 * hour, true) ==
           "link             up to bytes  half rt us  Mbit/s  confidence  version  age\n"
           "a tcp:eth1 to c  any          12.35       1000.0  0.00        0.2.0    60 min\n"
+          "a tcp:eth1 to c  any          12.35       1000.0  0.00        0.2.0    2 h\n"
           "a tcp:eth1 to c  any          12.35       1000.0  0.00        0.1.0    3 h\n"
           "b tcp:eth1 to c  any          12.35       1000.0  0.00        0.1.0    4 days\n");
     CHECK(models_table(content, 100 * hour, false) ==
           "link             up to bytes  half rt us  Mbit/s  confidence  version  age\n"
           "a tcp:eth1 to c  any          12.35       1000.0  0.00        0.2.0    60 min\n"
+          "a tcp:eth1 to c  any          12.35       1000.0  0.00        0.2.0    2 h\n"
           "b tcp:eth1 to c  any          12.35       1000.0  0.00        0.1.0    4 days\n"
-          "1 more of links of these names, older or between other processes: railmux models --all\n");
+          "1 more of the same links, older, by other versions of railmux: railmux models --all\n");
     content.refused = 2;
     CHECK_THAT(models_table(content, 0, false), Catch::Contains("2 damaged or foreign files"));
     const auto json = models_json(content, 100 * hour);
     CHECK(json["refused"] == 2);
-    REQUIRE(json["models"].size() == 3);
-    CHECK(json["models"][2]["local"] == "0000000000000001");
+    REQUIRE(json["models"].size() == 4);
+    CHECK(json["models"][3]["local"] == "0000000000000001");
     CHECK(json["models"][0]["age_s"] == 3600);
     CHECK(json["models"][0]["model"]["half_round_trip_ns"] == 12345);
 }
