@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "engine/pair.hpp"
+#include "repeats.hpp"
 
 using namespace railmux;
 using test::Pair;
@@ -317,7 +318,9 @@ TEST_CASE("threads: who waits for nothing costs nothing", "[engine]") {
         const auto after = usage_of(RUSAGE_SELF);
         const auto cpu = after.cpu - before.cpu;
         UNSCOPED_INFO(cpu.count() << " us of CPU, " << after.switches - before.switches << " sleeps in 2 s");
-        CHECK(cpu < 100ms);  // 5 %; 4 ms are usual, for keepalives over four links, with sanitizers, too
+        // 4 ms are usual, 0.2 %, for the keepalives of two contexts over four links. Instrumented, 5 % must do. What else runs
+        // on the machine matters little: it takes none of our CPU time.
+        CHECK(cpu < (test::thinned == 1 ? 10ms : 100ms));
         CHECK(after.switches - before.switches < 200);
         pair.a.send(pair.to_b, 7, pattern(8));
     });
