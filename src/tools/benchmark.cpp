@@ -191,7 +191,7 @@ void add_side_options(CLI::App& command, SideOptions& options) {
 
 void add_benchmark_options(CLI::App& command, BenchmarkOptions& options) {
     add_side_options(command, options.sides);
-    command.add_option("--sizes", options.sizes, "message sizes, e.g. 8,64,4K or doubling 1-1M")
+    command.add_option("--sizes,--size", options.sizes, "message sizes, e.g. 8,64,4K or doubling 1-1M")
         ->type_name("LIST")
         ->capture_default_str();
     command.add_option("--iterations", options.extent.iterations, "messages per size; default: half a second's")

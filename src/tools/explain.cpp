@@ -108,7 +108,7 @@ void add_explain(CLI::App& railmux, int& exit_code) {
     command->footer(explain_help);
     const auto options = std::make_shared<ExplainCommand>();  // lives as long as the callback below
     add_side_options(*command, options->sides);
-    command->add_option("--sizes", options->sizes, "message sizes, e.g. 8,64,4K or doubling 1-1M")
+    command->add_option("--sizes,--size", options->sizes, "message sizes, e.g. 8,64,4K or doubling 1-1M")
         ->type_name("LIST")
         ->capture_default_str();
     command->add_flag("--json", options->json, "one JSON object on standard output");

@@ -109,6 +109,10 @@ refuses 1 "port $port is in use" "$railmux" pingpong --listen "$port"
 end_listener
 refuses 2 'policy: "robin" is not one of vft|' "$railmux" bandwidth --listen 0 --policy robin
 refuses 2 '"5-" is not a size' "$railmux" pingpong --listen 0 --sizes 5-
+for tool in pingpong bandwidth put get atomic explain; do  # one size is asked for as often as several
+    refuses 2 '"5-" is not a size' "$railmux" $tool --listen 0 --size 5-
+    "$railmux" $tool --help | grep -q -- '--sizes,--size LIST' || fail "$tool --help names only one of --sizes and --size"
+done
 refuses 1 "transports names tpc, which there is not (did you mean \"tcp\"?)" "$railmux" info --transport tpc
 refuses 1 "self: not selected by transports" "$railmux" pingpong --listen 0 --transports '^s*,^t*,^v*,^o*'
 refuses 2 "atomics have 4 or 8 bytes" "$railmux" atomic --listen 0 --sizes 16
