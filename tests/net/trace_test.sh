@@ -71,6 +71,9 @@ assert results[0]["mean_ns"] <= 1.05 * min(r["mean_ns"] for r in results), resul
 assert len(open(f"{sys.argv[1]}/table").read().splitlines()) == 2 + 2 + 5
 PYTHON
 refuses 2 '--policies: ' "$railmux" replay "$traces/trace.0" --policies robin
+for none in "" ,; do
+    refuses 2 "--policies: unknown policy ''" "$railmux" replay "$traces/trace.0" --policies "$none"
+done
 refuses 2 'vft has no stage "x"' "$railmux" replay "$traces/trace.0" --policies vft:x
 
 echo "a trace that was cut off is shown as far as it goes"
