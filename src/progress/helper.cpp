@@ -45,9 +45,13 @@ void Progress::start_helper() {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
     } catch (const std::system_error& error) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        const Lock lock(*this);
-        mode_.store(ProgressMode::hybrid, std::memory_order_relaxed);
-        ring(turns_.set_helped(false));
+        {
+            const Lock lock(*this);
+            mode_.store(ProgressMode::hybrid, std::memory_order_relaxed);
+            ring(turns_.set_helped(false));
+            helper_set_.reset();
+        }
+        unshare();
         throw Error(ErrorCode::system, std::string("no thread that progresses: ") + error.what(),
                     "raise the limit of processes (ulimit -u), or use another value of `progress`");
     }
@@ -65,6 +69,11 @@ void Progress::stop() {
         const Lock lock(*this);
         ring(turns_.set_helped(false));
     }
+    unshare();
+}
+
+/// The helper is gone: without the lock, as who has taken that must let it go.
+void Progress::unshare() {
     if (!always_shared_) flags_.fetch_and(static_cast<std::uint8_t>(~shared_flag), std::memory_order_relaxed);
 }
 

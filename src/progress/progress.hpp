@@ -193,6 +193,7 @@ private:
 
     // The helper (helper.cpp)
     void start_helper();
+    void unshare();
     void help();
     [[nodiscard]] bool on_duty();
     void park();
