@@ -15,7 +15,8 @@ namespace railmux {
 struct Parameter {
     std::string name;      ///< e.g. "tcp.interfaces"
     std::string variable;  ///< environment variable, e.g. "RAILMUX_TCP_INTERFACES"
-    std::string type;      ///< "bytes", "count", "duration", "flag", "choice", "selector", "ports", "text"
+    std::string type;      ///< "bytes", "count", "duration", "flag", "choice", "selector", "speeds", "ports",
+                           ///< "text"
     std::string unit;      ///< "B", "us", ... or empty
     std::string default_value;
     std::string help;  ///< one line

@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/selector.hpp"
+#include "base/speeds.hpp"
 #include "base/text.hpp"
 #include "base/values.hpp"
 
@@ -28,6 +29,8 @@ constexpr auto table = std::to_array<ParameterSpec>({
     {"rails", selector, "", "all", "rails to use, e.g. tcp:eth*,^tcp:eth3"},
     {"transports", selector, "", "all",
         "kinds of networks to use, e.g. tcp or ^self; of their devices those that rails selects"},
+    {"rail.speeds", speeds, "", "",
+        "bits per second of rails, where the system does not know them or is wrong, e.g. tcp:eth0=1G,tcp:eth1=100M"},
     {"policy", choice, "", "vft", "how messages are spread over rails",
         "vft|wfq|weighted_round_robin|round_robin|fixed"},
     {"probe", choice, "", "cached",
@@ -149,6 +152,7 @@ std::string allowed(const ParameterSpec& spec) {
         case choice: return fmt::format("one of {}", spec.choices);
         case ports: return "a port such as 5000, a range such as 5000-5100, or 0";
         case selector: return "names, globs, addresses or networks, separated by commas";
+        case speeds: return "names and speeds such as tcp:eth0=1G, separated by commas";
         case text:
         case secret: return "a text";
     }
@@ -168,6 +172,7 @@ std::optional<std::uint64_t> to_number(const ParameterSpec& spec, std::string_vi
         }
         case ports: return parse_ports(value) ? std::optional(0) : std::nullopt;
         case selector: static_cast<void>(Selector::parse(value)); return 0;
+        case speeds: static_cast<void>(Speeds::parse(value)); return 0;
         case text:
         case secret: return 0;
     }
@@ -221,6 +226,7 @@ std::string_view to_string(ParameterType type) noexcept {
         case flag: return "flag";
         case choice: return "choice";
         case selector: return "selector";
+        case speeds: return "speeds";
         case ports: return "ports";
         case text:
         case secret: return "text";

@@ -15,7 +15,7 @@
 
 namespace railmux::base {
 
-enum class ParameterType { bytes, count, duration, flag, choice, selector, ports, text, secret };
+enum class ParameterType { bytes, count, duration, flag, choice, selector, speeds, ports, text, secret };
 
 /// One row of the table.
 struct ParameterSpec {

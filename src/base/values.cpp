@@ -59,6 +59,18 @@ std::optional<std::uint64_t> parse_bytes(std::string_view text) noexcept {
     return multiply(quantity->number, std::uint64_t{1} << (10 * (power + 1)));
 }
 
+std::optional<std::uint64_t> parse_speed(std::string_view text) noexcept {
+    const auto quantity = parse_quantity(text);
+    if (!quantity) return std::nullopt;
+    if (quantity->suffix.empty()) return quantity->number;
+    constexpr std::array<std::pair<std::string_view, std::uint64_t>, 3> units{
+        {{"K", 1'000}, {"M", 1'000'000}, {"G", 1'000'000'000}}};
+    for (const auto& [name, factor] : units) {
+        if (same_word(quantity->suffix, name)) return multiply(quantity->number, factor);
+    }
+    return std::nullopt;
+}
+
 std::optional<std::uint64_t> parse_duration(std::string_view text, std::string_view plain_unit) noexcept {
     const auto quantity = parse_quantity(text);
     if (!quantity) return std::nullopt;
