@@ -191,6 +191,9 @@ std::vector<RailInfo> scan_rails(const Config& config) {
         for (auto& device : transport->scan()) all.push_back(std::move(device));
     }
     rails::refuse_unknown(base::Selector::parse(config.text("rails")), all);
+    const auto speeds = base::Speeds::parse(config.text("rail.speeds"));
+    rails::refuse_unknown(speeds, all);
+    rails::say_speeds(speeds, all);
     rails::select_transports(base::Selector::parse(config.text("transports")), all);
     return all;
 }

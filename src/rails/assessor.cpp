@@ -52,7 +52,7 @@ Assessor::~Assessor() = default;
 
 void Assessor::link_up(Link& link, base::Nanoseconds now) {
     const auto& rail = rails_[link.rail];
-    link.assessed = std::make_unique<Assessed>(model::prior(rail.transport, rail.traits().speed_bps));
+    link.assessed = std::make_unique<Assessed>(model::prior(rail.transport, rail.speed_bps()));
     host_.model_changed(link);
     if (!options_.probe || stopped_ || rail.transport == "self") return;
     if (!link.initiated) {

@@ -144,7 +144,7 @@ void Assessor::disagreed(Link& link) {
         log_.info("rail {}: link {} is no longer what an earlier run measured; it is measured anew", rail.traits().name,
                   link.label);
     }
-    adopt(link, model::prior(rail.transport, rail.traits().speed_bps), ModelSource::guess);
+    adopt(link, model::prior(rail.transport, rail.speed_bps()), ModelSource::guess);
     begin(link, {.kind = model::ProbeKind::quick, .expected = link.assessed->model}, false);
 }
 

@@ -261,7 +261,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     const auto peer = link.peer;
     auto& talk = talk_to(peer);
     const auto& traits = rails_[link.rail].traits();
-    const auto speed = traits.speed_bps;
+    const auto speed = rails_[link.rail].speed_bps();
     link.quiet_max = traits.quiet_max;
     link.at_once_max = link.checksum ? 0 : traits.quiet_max;
     link.chains = traits.chains;

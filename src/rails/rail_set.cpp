@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/text.hpp"
 #include "rails/frame.hpp"
@@ -14,9 +15,10 @@ namespace {
 std::string leave_out(std::string_view rail) {
     return fmt::format("its transport would have to; RAILMUX_RAILS='^{}' stops it from being tried", rail);
 }
-}  // namespace
 
-void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> devices) {
+/// Of `list`, which the parameter of that name has.
+template <typename List>
+void refuse_unmatched(std::string_view parameter, const List& list, std::span<const RailInfo> devices) {
     std::vector<std::string> names;
     std::vector<std::string> known;
     for (const auto& device : devices) {
@@ -24,12 +26,29 @@ void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> de
         known.insert(known.end(), {device.name, device.device});
         for (const auto& address : device.addresses) known.push_back(address.substr(0, address.find('/')));
     }
-    const auto unknown = selected.unmatched(known);
+    const auto unknown = list.unmatched(known);
     if (unknown.empty()) return;
     throw Error(ErrorCode::invalid_config,
-                fmt::format("rails names {}, which this host does not have{}", base::join(unknown),
+                fmt::format("{} names {}, which this host does not have{}", parameter, base::join(unknown),
                             base::did_you_mean(unknown.front(), known)),
                 fmt::format("this host has {}", base::join(names)));
+}
+
+}  // namespace
+
+void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> devices) {
+    refuse_unmatched("rails", selected, devices);
+}
+
+void refuse_unknown(const base::Speeds& told, std::span<const RailInfo> devices) {
+    refuse_unmatched("rail.speeds", told, devices);
+}
+
+void say_speeds(const base::Speeds& told, std::span<RailInfo> devices) {
+    for (auto& device : devices) {
+        const std::array names{device.name, device.device};
+        if (const auto speed = told.of(names, device.addresses); speed != 0) device.speed_bps = speed;
+    }
 }
 
 namespace {
@@ -66,6 +85,7 @@ RailSet::RailSet(Transports transports, const Selection& selected, base::Logger&
     : log_(log),
       machine_(machine_identity()),
       selected_transports_(selected.transports),
+      speeds_(selected.speeds),
       transports_(std::move(transports)) {
     std::vector<RailInfo> all;
     std::vector<transports::Transport*> owners;
@@ -74,6 +94,8 @@ RailSet::RailSet(Transports transports, const Selection& selected, base::Logger&
         owners.resize(all.size(), transport.get());
     }
     refuse_unknown(selected.rails, all);
+    refuse_unknown(speeds_, all);
+    say_speeds(speeds_, all);
     select_transports(selected.transports, all);
     for (std::size_t i = 0; i < all.size(); ++i) open(*owners[i], std::move(all[i]));
     if (rails_.empty()) {
@@ -113,6 +135,8 @@ void RailSet::open(transports::Transport& transport, RailInfo device) {
 LocalRail RailSet::open_usable(transports::Transport& transport, const RailInfo& device) const {
     LocalRail local{.rail = transport.open(device), .transport = std::string(transport.name()), .info = device};
     const auto& traits = local.traits();
+    // The speed by which a rail is told again is that of the rail, not the user's word: what was measured of it stays what it
+    // is whatever they say, and they may say so only now because it was found wanting.
     local.identity = rail_identity(machine_, traits);
     local.inward = traits.inward;
     local.told_address.assign(local.rail->address().begin(), local.rail->address().end());
@@ -144,6 +168,7 @@ void RailSet::open_new(std::uint64_t least_put) {
             continue;
         }
         deselect(selected_transports_, devices);
+        say_speeds(speeds_, devices);
         for (auto& device : devices) {
             const auto same = [&](const RailInfo& info) { return info.name == device.name; };
             if (std::ranges::any_of(rails_, same, &LocalRail::info)) continue;

@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/selector.hpp"
+#include "base/speeds.hpp"
 #include "rails/process_address.hpp"
 #include "transports/transport.hpp"
 
@@ -32,12 +33,23 @@ struct LocalRail {
     bool inward = false;               // as its traits say
 
     [[nodiscard]] const transports::RailTraits& traits() const noexcept { return rail->traits(); }
+    /// Nominal, in bits per second; 0: unknown. What is listed counts, because there the user has the last word (say_speeds);
+    /// of some rails only opening them tells.
+    [[nodiscard]] std::uint64_t speed_bps() const noexcept {
+        return info.speed_bps != 0 ? info.speed_bps : traits().speed_bps;
+    }
 };
 
 using Transports = std::vector<std::unique_ptr<transports::Transport>>;
 
 /// Throws Error(invalid_config) when `selected` names a device that is not among these: misspelt, most likely.
 void refuse_unknown(const base::Selector& selected, std::span<const RailInfo> devices);
+
+/// The same of `told`, the parameter rail.speeds.
+void refuse_unknown(const base::Speeds& told, std::span<const RailInfo> devices);
+
+/// Devices that `told` knows have the speed that it says, whatever the system does.
+void say_speeds(const base::Speeds& told, std::span<RailInfo> devices);
 
 /// Makes the devices of transports that are not selected unusable, with the reason. Throws Error(invalid_config) when
 /// `selected` names a transport that has no device here: misspelt, or not built in.
@@ -51,6 +63,7 @@ public:
     struct Selection {
         base::Selector transports;
         base::Selector rails;
+        base::Speeds speeds;
     };
 
     /// Opens every usable device of the given transports. A device that does not open is a warning, once, and is listed
@@ -77,6 +90,7 @@ private:
     base::Logger& log_;
     std::string machine_;
     base::Selector selected_transports_;
+    base::Speeds speeds_;
     std::size_t capacity_ = max_rails;
     std::uint64_t least_put_ = 0;
     Transports transports_;

@@ -22,8 +22,7 @@ trace::Header header_of(const Tracer::Options& options, base::Nanoseconds now, c
                          .host = base::host_name(),
                          .policy = std::string(policy.name())};
     for (std::size_t i = 0; i < rails.size(); ++i) {
-        const auto& traits = rails[i].traits();
-        header.rails.push_back({traits.name, traits.speed_bps});
+        header.rails.push_back({rails[i].traits().name, rails[i].speed_bps()});
     }
     return header;
 }

@@ -61,3 +61,29 @@ TEST_CASE("of a device that does not open each cause is told once, however often
         CHECK_THAT(said, Catch::Contains(line));
     }
 }
+
+TEST_CASE("the user's word on speeds reaches rails that come later, and makes no rail another one", "[rails]") {
+    sim::Fabric fabric;
+    const auto timing = sim::simple_timing(1000, 300, 300, 400, 1.0);
+    fabric.add_rail("a", {.device = "eth0", .timing = timing, .speed_bps = 10'000'000'000});
+    base::Logger log(base::LogLevel::off);
+    const auto open = [&](const char* speeds) {
+        Transports all;
+        all.push_back(sim::make_transport(fabric, "a"));
+        return RailSet(std::move(all), {.transports = {}, .rails = {}, .speeds = base::Speeds::parse(speeds)}, log);
+    };
+    std::uint64_t identity = 0;
+    {
+        const auto plain = open("");
+        CHECK(plain[0].speed_bps() == 10'000'000'000);
+        identity = plain[0].identity;
+    }
+    auto told = open("sim:eth0=1G,sim:eth*=2G");
+    CHECK(told[0].speed_bps() == 2'000'000'000);
+    CHECK(told.list().front().speed_bps == 2'000'000'000);
+    CHECK(told[0].identity == identity);  // what was measured of it holds
+    fabric.add_rail("a", {.device = "eth1", .timing = timing});
+    told.open_new(0);
+    REQUIRE(told.size() == 2);
+    CHECK(told[1].speed_bps() == 2'000'000'000);
+}
