@@ -22,6 +22,7 @@ rig = [str(root / "scripts/rig"), "--name", "rmbench"]
 port = 7000
 listener = {"side": "B", "address": "10.77.0.2"}  # A, 10.77.0.1: for rails that stay on a host
 os.environ.setdefault("RAILMUX_PROBE", "shared")  # what earlier runs on other rails found should not count
+says_speeds = "RAILMUX_RAIL_SPEEDS" not in os.environ  # the caller's word counts, an empty one too: then nothing is said
 
 
 def on(side, core, command, **how):
@@ -101,11 +102,16 @@ def pair(server, client, limit=120, meanwhile=None, report=None):
 
 def set_rails(rails, providers):
     """From now on both sides have these rails (RAILMUX_RAILS), with these of libfabric's providers; "": all, none."""
-    for name, value in (("RAILMUX_RAILS", rails), ("RAILMUX_OFI_PROVIDERS", providers)):
-        if value:
-            os.environ[name] = value
-        else:
-            os.environ.pop(name, None)
+    set_variable("RAILMUX_RAILS", rails)
+    set_variable("RAILMUX_OFI_PROVIDERS", providers)
+
+
+def set_variable(name, value):
+    """Of both sides; "": not set."""
+    if value:
+        os.environ[name] = value
+    else:
+        os.environ.pop(name, None)
 
 
 def raw_run(mode, size, iterations, rails=1):
@@ -123,6 +129,15 @@ def railmux_run(tool, size, iterations, *more, **how):
 
 def rig_up(rates, burst="256kb"):
     subprocess.run([*rig, "up", *rates, "--burst", burst], check=True)
+
+
+def rig_up_told(rates, burst="256kb"):
+    """... and from now on both sides are told the rates of its rails (RAILMUX_RAIL_SPEEDS), of whatever transport: virtual
+    interfaces say 10 Gbit/s each whatever shapes them, which would make the weights of weighted policies equal."""
+    rig_up(rates, burst)
+    if says_speeds:
+        speeds = [f"*rail{rail}={rate.removesuffix('bit').upper()}" for rail, rate in enumerate(rates) if rate != "none"]
+        set_variable("RAILMUX_RAIL_SPEEDS", ",".join(speeds))
 
 
 def congestion_control():
@@ -172,10 +187,11 @@ def measure_with(program, what):
         railmux = own
 
 
-def run_cases(cases, options, builds=None):
+def run_cases(cases, options, builds=None, bring_up=rig_up):
     """Measures the cases (name, rig: (rates, burst), measure, target, whether more is better) and prints one line for each.
 
     measure() gives (ratio, text of railmux's figure, text of the other one's). `builds`: see builds_of.
+    `bring_up`: rig_up, or rig_up_told.
     """
     results = []
     up = None
@@ -185,7 +201,7 @@ def run_cases(cases, options, builds=None):
             if options.only not in name:
                 continue
             if wanted != up:
-                rig_up(*wanted)
+                bring_up(*wanted)
                 up = wanted
             runs = {build: [] for build in builds}
             for number in range(options.rounds):
