@@ -53,11 +53,14 @@ struct LinkModel {
     LogGP while_shared;  ///< the model while all of its group send; else the same as `model`
 };
 
-/// What probing has cost on one rail, in both directions.
+/// What this side has spent on knowing the links of one rail: on its probes, on answers to those of others, and on telling what
+/// was found. What the others spent stands in their own statistics.
 struct ProbeSpent {
-    std::uint64_t messages = 0;
-    std::uint64_t bytes = 0;
-    std::chrono::nanoseconds cpu{0};  ///< inside sends and receives, as far as they were timed
+    std::uint64_t messages = 0;  ///< that it sent
+    std::uint64_t bytes = 0;     ///< of these, with headers
+    /// Inside sends, inside receives as far as they were timed, in working out models, and with those of the store. Waiting for
+    /// answers is not counted, nor is what the kernel does by itself.
+    std::chrono::nanoseconds cpu{0};
 };
 
 /// One raw point: PRTT(n, delay, bytes), the time from the first of n messages to the reply.
@@ -82,7 +85,7 @@ struct LinkAssessment {
     // Sizes that were to be measured, and of which nothing is known:
     std::vector<std::uint64_t> missing{};  ///< no answer came; what lies beyond too many losses is not even asked for
     std::vector<std::uint64_t> interrupted{};  ///< each was answered, but a process was away each time, for too long
-    ProbeSpent spent;
+    ProbeSpent spent;                          ///< meanwhile, on its rail
     std::chrono::nanoseconds took{0};
 };
 

@@ -99,9 +99,9 @@ std::string Engine::report_predictions() {
 }
 
 std::string Engine::report_models() {
-    constexpr auto row = "{:<7} {:<20} {:<24} {:<9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>8} {:>7} {:>12} {:>10}\n";
+    constexpr auto row = "{:<7} {:<20} {:<24} {:<9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>8} {:>7} {:>12} {:>10} {:>12}\n";
     std::string text = fmt::format(fmt::runtime(row), "# model", "rail", "peer", "source", "L us", "o_s us", "o_r us",
-                                   "g us", "Mbit/s", "eager B", "drift", "probe frames", "probe B");
+                                   "g us", "Mbit/s", "eager B", "drift", "probe frames", "probe B", "probe cpu us");
     const auto us = [](Nanos time) { return fmt::format("{:.2f}", time.count() / 1000); };
     for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
         auto links = rails_.survey().models(peer, now_);
@@ -115,7 +115,7 @@ std::string Engine::report_models() {
                 text += fmt::format(fmt::runtime(row), "model", link.rail, rails_.peers().name(peer),
                                     to_string(link.source), us(range.L.of(1)), us(range.o_s.of(1)), us(range.o_r.of(1)),
                                     us(range.g), fmt::format("{:.1f}", range.G.bits_per_second() / 1e6), link.eager_max,
-                                    fmt::format("{:.2f}", link.drift), spent.messages, spent.bytes);
+                                    fmt::format("{:.2f}", link.drift), spent.messages, spent.bytes, us(spent.cpu));
             }
             if (!link.spare.empty())
                 text += fmt::format("# {} to {} is spare: {}\n", link.rail, rails_.peers().name(peer), link.spare);

@@ -163,7 +163,6 @@ void Prober::answered(const Sample& sample, base::Nanoseconds now) {
     if (cold_ > 0) return warmed_up(now);
     samples_.push_back(sample);
     spent_ns_ += sample.interrupted() ? sample.least_prtt() : sample.prtt();
-    outcome_.cost.cpu += sample.send_cpu + sample.receive_cpu;
     const bool again = sample.interrupted() && retries_ < retries_allowed(options_.kind);
     if (!sample.interrupted()) learn(sample);
     if (again) {

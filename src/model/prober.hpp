@@ -60,7 +60,6 @@ struct ProbeOptions {
 struct ProbeCost {
     std::uint32_t messages = 0;  // in both directions
     std::uint64_t bytes = 0;     // with the probe's headers
-    base::Nanoseconds cpu = 0;   // inside sends and receives, as far as they were timed
 };
 
 struct Action {

@@ -81,6 +81,7 @@ void Assessor::begin(Link& link, model::ProbeOptions options, bool full) {
     options.limiter = limiters_[link.rail];
     link.assessed->probe = std::make_unique<Probe>(std::move(options));
     link.assessed->probe->full = full;
+    link.assessed->probe->before = spent_[link.rail];
     probed_.push_back(link.slot);
 }
 
@@ -213,6 +214,7 @@ void Assessor::send_due(Link& link, Probe& probe) {
         send_message(link, probe);
         probe.last_sent = clock_();
         probe.sample.send_cpu += probe.last_sent - now;
+        spent_[link.rail].cpu += std::chrono::nanoseconds(probe.last_sent - now);
     }
     if (probe.train.late_look > 0) {
         late_[link.rail] = probe.last_sent + probe.train.late_look;
@@ -229,7 +231,14 @@ void Assessor::send_message(Link& link, Probe& probe) {
                                                  .bytes = put ? 0 : bytes,
                                                  .put = put ? bytes : 0});
     ++probe.next;
-    host_.post_now(link, message(link, FrameType::probe, head, bytes, put));
+    post(link, message(link, FrameType::probe, head, bytes, put));
+}
+
+void Assessor::post(Link& link, Frame* frame) {
+    auto& spent = spent_[link.rail];
+    ++spent.messages;
+    spent.bytes += frame->wire_bytes();
+    host_.post_now(link, frame);
 }
 
 Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> head, std::uint64_t payload) {
@@ -267,6 +276,7 @@ Look Assessor::take(std::span<const std::byte> payload, Look look) {
 }
 
 void Assessor::on_reply(Link& link, const ProbeReply& reply, std::span<const std::byte> payload, Look look) {
+    const auto working = spending(link.rail, look.receive_cpu);
     auto* probe = link.assessed == nullptr ? nullptr : link.assessed->probe.get();
     if (probe == nullptr || !probe->awaiting || probe->next < probe->train.n) return;
     auto& sample = probe->sample;
@@ -284,6 +294,7 @@ void Assessor::on_reply(Link& link, const ProbeReply& reply, std::span<const std
 // --- Being measured --------------------------------------------------------------------------------------------------
 
 bool Assessor::on_probe(Link& link, std::span<const std::byte> body, Look look) {
+    const auto working = spending(link.rail, look.receive_cpu);
     const auto request = model::parse_request(body);
     if (!request || request->bytes > largest_probe(link.rail) || link.assessed == nullptr) return false;
     look = take(body.subspan(ProbeRequest::size), look);
@@ -297,7 +308,7 @@ bool Assessor::on_probe(Link& link, std::span<const std::byte> body, Look look) 
                             request->bytes + request->put, request->put > 0);
     const auto head = model::encode(mirror.reply(clock_()));  // as late as can be
     std::copy(head.begin(), head.end(), answer->data() + FrameHeader::size);
-    host_.post_now(link, answer);
+    post(link, answer);
     return true;
 }
 

@@ -8,6 +8,7 @@
 // Lifetime: owned by the rail manager; what it knows of a link lives and dies with the link.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -78,10 +79,26 @@ struct Assessed {
         base::Nanoseconds begun = 0;        // of the train
         base::Nanoseconds last_sent = 0;    // end of the send before
         model::Sample sample{};
+        ProbeSpent before{};  // on the rail, when it began
     };
     std::unique_ptr<Probe> probe;
     std::uint32_t repeated = 0;    // so many probes, because they were disturbed
     std::uint32_t next_train = 1;  // of the next probe
+};
+
+/// Adds the time for which it is there, and what was spent `before`, to what a rail's links have cost.
+class Spending {
+public:
+    Spending(ProbeSpent& spent, base::Clock clock, base::Nanoseconds before) noexcept
+        : spent_(spent), clock_(clock), from_(clock() - before) {}
+    ~Spending() { spent_.cpu += std::chrono::nanoseconds(clock_() - from_); }
+    Spending(const Spending&) = delete;
+    Spending& operator=(const Spending&) = delete;
+
+private:
+    ProbeSpent& spent_;
+    base::Clock clock_;
+    base::Nanoseconds from_;
 };
 
 class Assessor {
@@ -138,10 +155,11 @@ public:
     /// The last full probe's result, to be taken once.
     [[nodiscard]] std::optional<LinkAssessment> take_result(const Link& link);
 
-    /// What is sent for the sake of knowing links besides probes.
-    void spend(std::uint32_t rail, const model::Train& train) noexcept {
-        spent_[rail].messages += train.messages();
-        spent_[rail].bytes += train.all_bytes();
+    /// Hands over what is sent for the sake of knowing links, and counts it.
+    void post(Link& link, Frame* frame);
+    /// Until it ends, this thread works for the sake of knowing links of that rail.
+    [[nodiscard]] Spending spending(std::uint32_t rail, base::Nanoseconds before = 0) noexcept {
+        return {spent_[rail], clock_, before};
     }
     [[nodiscard]] const ProbeSpent& spent(std::uint32_t rail) const noexcept { return spent_[rail]; }
 

@@ -22,6 +22,7 @@ bool Assessor::puts_settled(Link& link, Probe& probe, base::Nanoseconds now) {
     if (puts != nullptr && puts->ending() && !late)
         return false;  // of the probe before: it is anew that they are opened
     if (puts == nullptr) {
+        const auto working = spending(link.rail);
         puts = ProbePuts::open(*rails_[link.rail].rail);
         if (puts != nullptr) {
             tell_memory(link, puts->here());
@@ -58,7 +59,7 @@ void Assessor::put_done(Link& link) noexcept {
 }
 
 void Assessor::tell_memory(Link& link, const model::ProbeMemory& memory) {
-    host_.post_now(link, probe_frame(pool_, FrameType::probe_memory, model::encode(memory), 0));
+    post(link, probe_frame(pool_, FrameType::probe_memory, model::encode(memory), 0));
 }
 
 /// This end measures no more.
@@ -72,6 +73,7 @@ bool Assessor::on_memory(Link& link, std::span<const std::byte> body) {
     const auto there = model::parse_memory(body);
     if (!there) return false;
     if (link.assessed == nullptr || link.asks_too_much()) return true;
+    const auto working = spending(link.rail);
     auto& puts = link.probe_puts;
     if (there->bytes > 0) {
         const bool told = puts != nullptr && !puts->ending();

@@ -31,6 +31,7 @@ bool Assessor::begin_first_probe() {
     const auto found = std::ranges::find_if(fresh_, [&](auto slot) { return links_.at(slot).outbox.empty(); });
     if (found == fresh_.end()) return false;
     Link& link = links_.at(*found);
+    const auto working = spending(link.rail);
     auto first = first_probe(link);
     begin(link, std::move(first), false);
     return true;
@@ -67,19 +68,18 @@ void Assessor::learn_kind(const Link& link) {
 // --- What a probe brought --------------------------------------------------------------------------------------------
 
 void Assessor::finish(Link& link) {
+    const auto working = spending(link.rail);
     auto& assessed = *link.assessed;
     auto& probe = *assessed.probe;
     const auto& outcome = probe.prober.outcome();
-    auto& spent = spent_[link.rail];
-    spent.messages += outcome.cost.messages;
-    spent.bytes += outcome.cost.bytes;
-    spent.cpu += std::chrono::nanoseconds(outcome.cost.cpu);
     if (probe.full) {
-        LinkAssessment result{
-            .missing = outcome.missing,
-            .interrupted = outcome.interrupted,
-            .spent = {outcome.cost.messages, outcome.cost.bytes, std::chrono::nanoseconds(outcome.cost.cpu)},
-            .took = std::chrono::nanoseconds(outcome.took)};
+        const auto& spent = spent_[link.rail];
+        LinkAssessment result{.missing = outcome.missing,
+                              .interrupted = outcome.interrupted,
+                              .spent = {.messages = spent.messages - probe.before.messages,
+                                        .bytes = spent.bytes - probe.before.bytes,
+                                        .cpu = spent.cpu - probe.before.cpu},
+                              .took = std::chrono::nanoseconds(outcome.took)};
         for (const auto& s : probe.prober.samples()) {
             result.points.push_back(
                 {.n = s.train.n,
@@ -171,11 +171,12 @@ void Assessor::tell_peer(Link& link) {
     body.append(std::as_bytes(std::span(text)));
     const auto bytes = std::move(body).take();
     if (bytes.size() > largest_probe(link.rail)) return;
-    host_.post_now(link, probe_frame(pool_, FrameType::model, bytes, 0));
+    post(link, probe_frame(pool_, FrameType::model, bytes, 0));
 }
 
 bool Assessor::on_model(Link& link, std::span<const std::byte> body) {
     if (link.assessed == nullptr) return true;
+    const auto working = spending(link.rail);
     base::Reader in(body);
     const auto identity = in.read<std::uint64_t>();
     const auto text = in.take(in.left());

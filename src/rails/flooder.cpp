@@ -21,15 +21,15 @@ void Flooder::start(std::span<const std::uint32_t> links) {
 
 void Flooder::send_train(std::size_t place) {
     Link& link = links_.at(senders_[place].slot);
+    const auto working = assessor_.spending(link.rail);
     const auto train = flood_->next(place);
     for (std::uint32_t i = 0; i < train.n; ++i) {
         const auto head = model::encode(model::ProbeRequest{.train = train.id | flood_train,
                                                             .n = static_cast<std::uint16_t>(train.n),
                                                             .index = static_cast<std::uint16_t>(i),
                                                             .bytes = static_cast<std::uint32_t>(train.bytes)});
-        host_.post_now(link, probe_frame(pool_, FrameType::probe, head, train.bytes));
+        assessor_.post(link, probe_frame(pool_, FrameType::probe, head, train.bytes));
     }
-    assessor_.spend(link.rail, train);
 }
 
 bool Flooder::on_reply(const Link& link, const model::ProbeReply& reply, base::Nanoseconds at) {

@@ -16,8 +16,7 @@ namespace railmux::rails {
 
 class Flooder {
 public:
-    Flooder(LinkTable& links, FramePool& pool, AssessorHost& host, Assessor& assessor)
-        : links_(links), pool_(pool), host_(host), assessor_(assessor) {}
+    Flooder(LinkTable& links, FramePool& pool, Assessor& assessor) : links_(links), pool_(pool), assessor_(assessor) {}
 
     /// Begins a flood over links, by number; their probes are ended. A flood before it is given up.
     void start(std::span<const std::uint32_t> links);
@@ -45,7 +44,6 @@ private:
 
     LinkTable& links_;
     FramePool& pool_;
-    AssessorHost& host_;
     Assessor& assessor_;
     std::optional<model::Flood> flood_;
     std::vector<Sender> senders_;  // its links

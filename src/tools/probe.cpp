@@ -83,6 +83,7 @@ void print_json(const std::vector<LinkAssessment>& links, const Before& before, 
                            {"interrupted_bytes", link.interrupted},
                            {"messages", link.spent.messages},
                            {"bytes", link.spent.bytes},
+                           {"cpu_ns", link.spent.cpu.count()},
                            {"took_ns", link.took.count()}});
     }
     nlohmann::json pairs = nlohmann::json::array();

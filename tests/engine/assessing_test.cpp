@@ -1,5 +1,8 @@
 // Full probes of links in use: what they measure of large messages, and what is left of them afterwards.
+#include <array>
 #include <atomic>
+#include <iterator>
+#include <sstream>
 #include <thread>
 
 #include "engine/pair.hpp"
@@ -47,6 +50,18 @@ struct OneRail {
     Peer to_a;
 };
 
+/// What its report says of what the only link has cost: frames, bytes, microseconds.
+std::array<double, 3> probe_cost(messaging::Engine& engine) {
+    std::istringstream report(engine.report());
+    for (std::string line; std::getline(report, line);) {
+        std::istringstream words(line);
+        const std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
+        if (word.front() == "model") return {std::stod(word[11]), std::stod(word[12]), std::stod(word[13])};
+    }
+    FAIL("no model in the report");
+    return {};
+}
+
 void connect(Pair& pair) {
     auto first = pair.a.isend(pair.to_b, 1, ConstBuffer{});
     CHECK(pair.finish(pair.a, first).ok());
@@ -72,6 +87,22 @@ TEST_CASE("a full probe measures large messages as they are sent: put into their
     CHECK(rail.a->traffic().front().sent_bytes == before.sent_bytes);  // nothing of that is the application's
     CHECK(largest_point(rail.assess(*rail.a, rail.to_b, *rail.b, 8192)) == 8192);
     rail.hosts.deliver(*rail.a, rail.to_b, *rail.b, rail.to_a, 3 << 20);
+}
+
+TEST_CASE("what a measurement costs stands in the report of either side", "[engine]") {
+    OneRail rail;
+    const auto of_a = probe_cost(*rail.a), of_b = probe_cost(*rail.b);
+    const auto link = rail.assess(*rail.a, rail.to_b, *rail.b, 8192);
+    const auto by_a = probe_cost(*rail.a), by_b = probe_cost(*rail.b);
+    const auto us = static_cast<double>(link.spent.cpu.count()) / 1000;
+    CHECK(link.spent.messages > link.points.size());  // of a train's messages each is one
+    CHECK(by_a[0] - of_a[0] >= static_cast<double>(link.spent.messages));
+    CHECK(by_a[1] - of_a[1] >= static_cast<double>(link.spent.bytes));
+    CHECK(us > 0);
+    CHECK(by_a[2] - of_a[2] >= Approx(us).margin(0.02));                  // as printed
+    CHECK(by_b[0] - of_b[0] >= static_cast<double>(link.points.size()));  // it answered each train
+    CHECK(by_b[1] > of_b[1]);
+    CHECK(by_b[2] > of_b[2]);
 }
 
 TEST_CASE("how easily a change of protocol is seen is up to who measures", "[engine]") {

@@ -23,11 +23,11 @@ for line in open(sys.argv[1]):
         rank = int(found[1])
         tables[rank] = {"rows": {}, "total": None}
     elif line.startswith("# model"):
-        names = "# model rail peer source L us o_s us o_r us g us Mbit/s eager B drift probe frames probe B"
+        names = "# model rail peer source L us o_s us o_r us g us Mbit/s eager B drift probe frames probe B probe cpu us"
         assert line.split() == names.split(), line
     elif line.startswith("model"):
         sources = "guess|probed|told|verified|stored|shared"
-        row = rf"model +\S+ +rank \d(?: \(\S+\))? +({sources})(?: +[-\d.]+|inf){{7}} +\d+ +\d+\n"
+        row = rf"model +\S+ +rank \d(?: \(\S+\))? +({sources})(?: +[-\d.]+|inf){{7}} +\d+ +\d+ +\d+\.\d\d\n"
         assert re.fullmatch(row, line), line
     elif " is spare: " in line:
         assert re.fullmatch(r"# \S+ to rank \d(?: \(\S+\))? is spare: moved by the same processors as \S+\n", line), line

@@ -18,7 +18,7 @@ assert sorted([pair["rail"], pair["added"]]) == rails and pair["rail_bps"] >= pa
 assert len(result["groups"]) == pair["shared"], result["groups"]
 points = list(csv.DictReader(open(sys.argv[2])))
 for link in result["results"]:
-    assert link["messages"] > 0 and link["bytes"] > 0 and link["took_ns"] > 0, link
+    assert link["messages"] > 0 and link["bytes"] > 0 and 0 < link["cpu_ns"] < link["took_ns"], link
     assert link["model"]["ranges"], link
     assert type(link["missing_bytes"]) is type(link["interrupted_bytes"]) is list, link
     assert link["before"] in ("guess", "probed", "verified", "shared", "told"), link

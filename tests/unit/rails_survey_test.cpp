@@ -21,11 +21,11 @@ struct Surveyed final : private AssessorHost {
     EagerSwitch eager{{.by_model = false}, made.rails, made.links};
     Groups groups{made.rails, made.peers, made.links, made.ledger, eager, made.log};
     Assessor assessor{{.probe = false}, &clock, made.rails, made.links, made.peers, made.pool, *this, made.log};
-    Flooder flooder{made.links, made.pool, *this, assessor};
+    Flooder flooder{made.links, made.pool, assessor};
     Survey survey{made.rails, made.peers, made.links, {made.ledger, eager, groups}, assessor, flooder};
     std::uint32_t peer = made.add_peer();
     Link& link = made.add_link(peer, 0);
-    Link& mirror = made.add_link(made.add_peer(), 0);
+    Link& mirror = made.add_link(made.add_peer(), 1);  // what each end spends is counted by rail
 
     Surveyed() {
         time = base::second;
@@ -55,6 +55,8 @@ struct Surveyed final : private AssessorHost {
     static base::Nanoseconds clock() { return time; }
     static inline base::Nanoseconds time = 0;
     std::deque<std::pair<Link*, Frame*>> under_way;
+    static constexpr base::Nanoseconds sent_in = 300, received_in = 200;
+    std::array<ProbeSpent, 2> sent;  // by rail; with the receives of probes and their answers
 
 private:
     void arrive() {
@@ -62,7 +64,8 @@ private:
         under_way.pop_front();
         time += base::microsecond + frame->bytes;
         const auto body = std::span(frame->data(), frame->bytes).subspan(FrameHeader::size);
-        const Look look{.begun = time, .at = time};
+        const Look look{.begun = time - received_in, .at = time, .receive_cpu = received_in};
+        if (frame->type != FrameType::model) sent[to->rail].cpu += std::chrono::nanoseconds(received_in);
         if (frame->type == FrameType::probe) CHECK(assessor.on_probe(*to, body, look));
         if (frame->type == FrameType::probe_reply) {
             const auto reply = model::parse_reply(body);
@@ -73,6 +76,10 @@ private:
         made.pool.give(frame);
     }
     void post_now(Link& over, Frame* frame) override {
+        time += sent_in;
+        ++sent[over.rail].messages;
+        sent[over.rail].bytes += frame->bytes;
+        sent[over.rail].cpu += std::chrono::nanoseconds(sent_in);
         under_way.emplace_back(&over == &link ? &mirror : &link, frame);
     }
     void model_changed(Link&) override {}
@@ -158,9 +165,40 @@ TEST_CASE("survey: a measurement goes from 0 to 1, and its result is taken once"
     REQUIRE(result);
     CHECK(result->link.rail == "eth0");
     CHECK_FALSE(result->points.empty());
-    CHECK(f.survey.probe_spent(0).messages == result->spent.messages);
     CHECK(result->spent.messages > 0);
     CHECK_FALSE(f.survey.take_assessment(f.link.slot, f.time));
+}
+
+TEST_CASE("survey: each side knows what it has sent to measure a link, and how long that kept it", "[rails][survey]") {
+    Surveyed f;
+    const int how = GENERATE(0, 1, 2);
+    f.survey.measure(f.link.slot, quickly);
+    if (how == 1) {  // what was spent on it is spent though nothing comes of it
+        static_cast<void>(f.assessor.step(f.time));
+        f.survey.stop_measuring(f.link.slot);
+    }
+    f.measure();
+    if (how == 2) {
+        const std::array slots{f.link.slot};
+        REQUIRE(f.survey.flood(slots));
+        f.measure();
+        f.sent[0].cpu = f.survey.probe_spent(0).cpu;  // a flood times no answers
+    }
+    for (const std::uint32_t rail : {0U, 1U}) {
+        INFO("rail " << rail);
+        const auto& spent = f.survey.probe_spent(rail);
+        CHECK(spent.messages == f.sent[rail].messages);
+        CHECK(spent.bytes == f.sent[rail].bytes);
+        CHECK(spent.cpu == f.sent[rail].cpu);
+        CHECK(spent.messages > 0);
+    }
+    const auto result = f.survey.take_assessment(f.link.slot, f.time);
+    REQUIRE(result.has_value() == (how != 1));
+    if (how != 0) return;
+    // Afterwards the other side was told what had been found.
+    CHECK(result->spent.messages + 1 == f.sent[0].messages);
+    CHECK(result->spent.bytes < f.sent[0].bytes);
+    CHECK(result->spent.cpu == f.sent[0].cpu - std::chrono::nanoseconds(Surveyed::sent_in));
 }
 
 TEST_CASE("survey: there is no result of what was stopped, or whose link died", "[rails][survey]") {
