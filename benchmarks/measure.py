@@ -18,7 +18,7 @@ build = pathlib.Path(os.environ.get("BUILD_DIR", root / "build/release"))
 railmux = build / "src/tools/railmux"
 raw = build / "benchmarks/raw_socket"
 cores = root / "build/release/benchmarks/cores"
-rig = [str(root / "scripts/rig"), "--name", "rmbench"]
+rig = [str(root / "scripts/rig"), "--name", os.environ.get("RIG_NAME", "rmbench")]  # of one's own: two series side by side
 port = 7000
 listener = {"side": "B", "address": "10.77.0.2"}  # A, 10.77.0.1: for rails that stay on a host
 os.environ.setdefault("RAILMUX_PROBE", "shared")  # what earlier runs on other rails found should not count
