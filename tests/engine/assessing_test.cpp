@@ -101,8 +101,7 @@ TEST_CASE("what a measurement costs stands in the report of either side", "[engi
     CHECK(us > 0);
     CHECK(by_a[2] - of_a[2] >= Approx(us).margin(0.02));                  // as printed
     CHECK(by_b[0] - of_b[0] >= static_cast<double>(link.points.size()));  // it answered each train
-    CHECK(by_b[1] > of_b[1]);
-    CHECK(by_b[2] > of_b[2]);
+    CHECK(by_b[1] > of_b[1]);  // in this world no time passes while it does so
 }
 
 TEST_CASE("how easily a change of protocol is seen is up to who measures", "[engine]") {

@@ -286,6 +286,8 @@ TEST_CASE("models: each link has one from the first message on, and can be measu
     CHECK(links[0].points.size() >= 3);
     CHECK(valid(links[0].link.model));
     CHECK(links[0].spent.messages > 0);
+    CHECK(links[0].spent.cpu.count() > 0);
+    CHECK(links[0].spent.cpu < links[0].took);
     CHECK_THROWS_AS(pair.a.assess(pair.to_b, "127.0.1."), Error);
     CHECK(pair.a.models(pair.to_b).size() == 2);
 }
