@@ -13,6 +13,7 @@ void Arrivals::decided(std::uint32_t seq, std::uint32_t place, const Decision& d
     auto& peer = peers_[decision.peer];
     close(peer);             // what was acknowledged before this was sent says nothing of it
     peer.open[seq] = place;  // sent again: the last try counts
+    peer.sent.push_back({seq, place});
 }
 
 void Arrivals::acknowledged(const AcknowledgedRecord& record, base::Nanoseconds time) {
@@ -32,6 +33,17 @@ void Arrivals::end() {
     for (auto& [number, peer] : peers_) close(peer);
 }
 
+/// Whether something that is not acknowledged was on its way when the acknowledgement came: a file may tell of several
+/// decisions, and then of what came of them.
+bool Arrivals::any_open(Peer& peer) const {
+    const auto over = [&](const Peer::Sent& sent) {
+        const auto open = peer.open.find(sent.seq);
+        return open == peer.open.end() || open->second != sent.place;
+    };
+    while (!peer.sent.empty() && over(peer.sent.front())) peer.sent.pop_front();
+    return !peer.sent.empty() && trace_.decisions[peer.sent.front().place].time <= peer.time;
+}
+
 void Arrivals::close(Peer& peer) {
     if (peer.batch.empty()) return;
     const auto link_of = [&](std::uint32_t place) { return trace_.chosen(trace_.decisions[place]).link; };
@@ -41,7 +53,7 @@ void Arrivals::close(Peer& peer) {
     // On one rail the last frame arrived last; and nothing newer that is not acknowledged can have come in since.
     const bool one_rail = std::all_of(peer.batch.begin(), peer.batch.end(),
                                       [&](auto place) { return rail_of(place) == rail_of(peer.batch[0]); });
-    const bool last_is_exact = one_rail && (complete || peer.open.empty());
+    const bool last_is_exact = one_rail && (complete || !any_open(peer));
     for (std::size_t i = 0; i < peer.batch.size(); ++i) {
         auto& decision = trace_.decisions[peer.batch[i]];
         decision.acknowledged = true;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -26,6 +27,11 @@ public:
 private:
     struct Peer {
         std::unordered_map<std::uint32_t, std::uint32_t> open;  // seq -> decision
+        struct Sent {
+            std::uint32_t seq = 0;
+            std::uint32_t place = 0;
+        };
+        std::deque<Sent> sent;  // in that order, the first of them open, unless an acknowledgement has come since
         // The acknowledgement under way, which has a record for each frame.
         std::vector<std::uint32_t> batch;
         base::Nanoseconds time = 0;
@@ -35,6 +41,7 @@ private:
     };
 
     void close(Peer& peer);
+    [[nodiscard]] bool any_open(Peer& peer) const;
 
     Trace& trace_;
     std::unordered_map<std::uint32_t, Peer> peers_;

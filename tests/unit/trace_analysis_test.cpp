@@ -46,6 +46,23 @@ TEST_CASE("arrivals: newer frames on their way may have come in unmentioned", "[
         !sent().add_acknowledged(1, 30'000, 5000, complete).parsed().decisions[0].timed);  // it lay there for too long
 }
 
+TEST_CASE("arrivals: what was sent after an acknowledgement came casts no doubt, wherever the file tells of it",
+          "[trace]") {
+    const auto read = Made()
+                          .add_links()
+                          .add_sent({.seq = 1, .at = 0})
+                          .add_sent({.seq = 2, .at = 40'000})
+                          .add_sent({.seq = 3, .at = 80'000})
+                          .add_acknowledged(1, 30'000)
+                          .add_acknowledged(2, 70'000)
+                          .parsed();
+    CHECK(read.decisions[0].timed);
+    CHECK(read.decisions[0].delivered == 25'000);
+    CHECK(read.decisions[1].timed);
+    CHECK(read.decisions[1].delivered == 65'000);
+    CHECK(!read.decisions[2].acknowledged);
+}
+
 TEST_CASE("arrivals: close acknowledgements leave little doubt", "[trace]") {
     const auto read = Made()
                           .add_links()
