@@ -32,10 +32,11 @@ void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
 
 // --- Hearing ---------------------------------------------------------------------------------------------------------
 
-/// Something waits for what acknowledgements release, or it is much. Traces show each by itself.
-void RailManager::want_heard(const Conversation& talk) noexcept {
-    if (talk.heavy_outstanding() || tracer_ != nullptr) due_ = 0;
+/// Something waits for what acknowledgements release, or it is much. Traces tell when each came.
+void RailManager::want_heard(const Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) {
+    if (talk.heavy_outstanding()) due_ = 0;
     if (talk.hungry || !talk.waiting.empty() || feeder_.any()) heard_.await();
+    if (tracer_ != nullptr) tracer_->heard(link, header, talk, now);  // the last: elsewhere nothing is saved for it
 }
 
 void RailManager::await(std::uint32_t peer) noexcept {
@@ -111,9 +112,17 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
         schedule(plan_.look_again());
     }
     talk.hungry = false;
-    talk.acks_wanted = talk.heavy_outstanding() || !talk.waiting.empty() || tracer_ != nullptr;
+    talk.acks_wanted = talk.heavy_outstanding() || !talk.waiting.empty() || (tracer_ != nullptr && still_traced());
     upper_.on_sendable(peer);
     return true;
+}
+
+/// A tracer that has told all that it was to tell goes here, where it is not called.
+bool RailManager::still_traced() noexcept {
+    if (!tracer_->over()) return true;
+    ledger_.tell(nullptr);
+    tracer_.reset();
+    return false;
 }
 
 }  // namespace railmux::rails

@@ -34,7 +34,8 @@ void Ledger::charge(Link& link, Frame& frame, base::Nanoseconds now) {
     if (frame.wire_bytes() > sched::light_bytes && !idle_leads_.empty()) end_idle_leads();
     frame.alone = link.underway.unacknowledged() == 0 && ours(link.rail);
     frame.charged = true;
-    charge_row(link, {.first = frame, .bytes = frame.wire_bytes(), .begun = now, .ended = now});
+    Frame* const one = &frame;
+    charge_row(link, {.frames = &one, .bytes = frame.wire_bytes(), .begun = now, .ended = now});
 }
 
 void Ledger::end_idle_leads() noexcept {
@@ -49,26 +50,27 @@ void Ledger::end_idle_leads() noexcept {
 /// All but the first count as given to the link with the last; one that is noted goes by itself.
 void Ledger::charge_row(Link& link, const Row& row) {
     const bool alone = ours(link.rail);
-    const auto first_bytes = row.first.wire_bytes();
+    Frame& first = *row.frames[0];
+    const auto first_bytes = first.wire_bytes();
     auto& pace = paces_[link.rail];
     pace.sent(first_bytes, row.begun, alone);
     if (row.count > 1) pace.sent(row.bytes - first_bytes, row.ended, alone, row.count - 1);
     node_.sent(link.rail, row.bytes, row.ended);
     link.underway.handed(row.bytes, pace.train().begin);
     if (link.state != LinkState::live) return;  // it goes elsewhere soon
-    if (noted(row.first)) [[unlikely]]
-        return charge_noted(link, row.first, row.ended);
+    if ((first.seq & told_mask_) == 0) [[unlikely]]
+        return charge_noted(link, row);
     policy_.charge(peers_[link.peer].talk->candidates[link.place], row.bytes, row.count, row.ended);
 }
 
 /// Also notes what is expected, for the report and the trace: before the policy is told.
-void Ledger::charge_noted(const Link& link, Frame& frame, base::Nanoseconds now) {
+void Ledger::charge_noted(const Link& link, const Row& row) {
     const auto& talk = *peers_[link.peer].talk;
     const auto& candidate = talk.candidates[link.place];
-    const auto bytes = frame.wire_bytes();
-    if (tracer_ != nullptr) tracer_->decided(link, frame, talk, now);
-    if (frame.seq % frames_per_prediction == 0) frame.predicted = narrowed_ns(policy_.delivery(candidate, bytes, now));
-    policy_.charge(candidate, bytes, now);
+    Frame& first = *row.frames[0];
+    if (tracer_ != nullptr) tracer_->decided(link, {row.frames, row.count}, talk, row.begun);
+    if (noted(first)) first.predicted = narrowed_ns(policy_.delivery(candidate, first.wire_bytes(), row.begun));
+    policy_.charge(candidate, row.bytes, row.count, row.ended);
 }
 
 /// Link by link: what is known of a rail is looked at once for all that was given to it in a row; and of what it costs nothing
@@ -77,11 +79,11 @@ void Ledger::charge_late() {
     const auto late = std::span(late_).first(late_count_);
     late_count_ = 0;
     for (std::size_t next = 0; next < late.size();) {
-        Row row{.first = *late[next], .begun = late[next]->sent, .ended = late[next]->sent};
-        row.first.charged = true;
-        row.bytes = row.first.wire_bytes();
-        const auto slot = row.first.link;
-        const bool alone = noted(row.first);
+        Frame& first = *late[next];
+        Row row{.frames = &late[next], .bytes = first.wire_bytes(), .begun = first.sent, .ended = first.sent};
+        first.charged = true;
+        const auto slot = first.link;
+        const bool alone = noted(first);
         for (++next; !alone && next < late.size() && late[next]->link == slot && !noted(*late[next]); ++next) {
             late[next]->charged = true;
             row.bytes += late[next]->wire_bytes();
@@ -91,7 +93,7 @@ void Ledger::charge_late() {
         Link& link = links_.at(slot);
         if (link.state == LinkState::live) {
             auto& talk = *peers_[link.peer].talk;
-            if (row.begun - talk.refreshed > fresh || tracer_ != nullptr) refresh(talk, row.begun);
+            if (row.begun - talk.refreshed > fresh) refresh(talk, row.begun);
             look(link);
         }
         charge_row(link, row);
@@ -106,7 +108,7 @@ bool Ledger::follow(const Link& link, Conversation& talk, const Frame& frame, ba
         talk.followed = {.link = link.slot, .seq = frame.seq, .alone = alone, .sent = now};
     }
     if (late_count_ == late_.size()) charge_late();
-    return late_count_ < most_late && tracer_ == nullptr;
+    return late_count_ < most_late;
 }
 
 void Ledger::answered(Link& link, Conversation::Followed& followed, const FrameHeader& header,

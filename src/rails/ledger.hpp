@@ -44,10 +44,10 @@ public:
     Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkTable& links, const Looks& looks,
            const KeepingUp& keeping_up);
 
-    /// From now on decisions are told to `tracer`, one by one.
-    void tell(Tracer& tracer) noexcept {
-        tracer_ = &tracer;
-        noted_mask_ = 0;
+    /// From now on decisions are told to `tracer`; nullptr: to nobody. They stay what they would be.
+    void tell(Tracer* tracer) noexcept {
+        tracer_ = tracer;
+        told_mask_ = tracer == nullptr ? noted_mask : 0;
     }
 
     // --- Handing over ------------------------------------------------------------------------------------------------
@@ -188,12 +188,13 @@ private:
     static constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
     // Of so many frames one is noted to compare prediction and delivery: enough to judge by, and next to nothing a frame.
     static constexpr std::uint32_t frames_per_prediction = 64;
+    static constexpr std::uint32_t noted_mask = frames_per_prediction - 1;
     static_assert(max_rails <= 64);
 
     void look_for_landed(const Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] static std::uint64_t unposted(const Link& link) noexcept;
     void note_landed(Link& link, base::Nanoseconds now) noexcept;
-    [[nodiscard]] bool noted(const Frame& frame) const noexcept { return (frame.seq & noted_mask_) == 0; }
+    [[nodiscard]] static bool noted(const Frame& frame) noexcept { return (frame.seq & noted_mask) == 0; }
     /// Nobody else has anything on the rail that would count.
     [[nodiscard]] bool ours(std::uint32_t rail) const noexcept { return node_.others(rail).backlog <= small_bytes; }
     void acknowledged(Frame& frame, const Link& by, const FrameHeader& header, base::Nanoseconds now);
@@ -201,7 +202,7 @@ private:
                   base::Nanoseconds now) noexcept;
     /// Frames that went to a link in a row.
     struct Row {
-        Frame& first;
+        Frame* const* frames;  // `count` of them
         std::uint32_t count = 1;
         std::uint64_t bytes = 0;
         base::Nanoseconds begun = 0;  // when the first was handed over,
@@ -209,7 +210,7 @@ private:
     };
     void end_idle_leads() noexcept;
     void charge_row(Link& link, const Row& row);
-    void charge_noted(const Link& link, Frame& frame, base::Nanoseconds now);
+    void charge_noted(const Link& link, const Row& row);
     void learn_from(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
     [[nodiscard]] sched::Ticks latency(const Link& link, base::Nanoseconds now) const noexcept;
     void learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with, base::Nanoseconds now,
@@ -222,8 +223,8 @@ private:
     const Looks& looks_;
     const KeepingUp& keeping_up_;
     Tracer* tracer_ = nullptr;  // the rail manager's, if there is one
-    // Frames with none of these bits in their number are noted before they are charged: all, where there is a tracer.
-    std::uint32_t noted_mask_ = frames_per_prediction - 1;
+    // Something is to be told of rows whose first frame has none of these bits in its number: of all, where there is a tracer.
+    std::uint32_t told_mask_ = noted_mask;
     std::array<Frame*, 4 * most_late> late_;  // put off, the first late_count_
     std::size_t late_count_ = 0;
     std::vector<std::uint32_t> idle_leads_;  // peers, each once

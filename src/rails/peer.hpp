@@ -99,8 +99,9 @@ struct Conversation {
     std::vector<sched::Candidate> candidates;  // parallel to links
     std::vector<sched::Cost> costs;            // parallel to links: by the model, before traffic corrects it
     base::Nanoseconds planned = 0;             // when what is left of bulk was last divided (BulkPlan)
-    base::Nanoseconds refreshed = 0;           // when they were told what traffic has shown (Ledger)
+    base::Nanoseconds refreshed = not_yet;     // when they were told what traffic has shown (Ledger)
     base::Nanoseconds chosen = 0;              // when a heavy frame had a choice of its own
+    static constexpr base::Nanoseconds not_yet = -base::second;  // however early by its clock a process begins
     static constexpr auto none = ~std::uint32_t{0};
     std::uint32_t only = none;          // the place of the one that there is to choose from, if no other, since then
     std::vector<std::uint64_t> claims;  // parallel to links: bulk planned for it and not handed over yet
@@ -184,6 +185,17 @@ struct Conversation {
         consumed_there = header.consumed;
         return true;
     }
+
+    // For a trace: what acknowledgements said that came with frames and were not taken at once, the oldest first; and the first
+    // that may tell of a frame whose acknowledgement is taken next.
+    struct Hearing {
+        std::uint32_t ack = 0;
+        std::uint8_t flags = 0;      // of its record (trace/format.hpp)
+        base::Nanoseconds at = 0;    // when it came,
+        base::Nanoseconds back = 0;  // and how long before that the newest frame had arrived
+    };
+    std::vector<Hearing> hearings;
+    std::size_t hearing = 0;
 
     // Links of which it is not settled yet what has come over them, by their nonces: those that frames of ours are parked for,
     // and those that the peer asks for and that are not over here.

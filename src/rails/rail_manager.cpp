@@ -49,7 +49,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
     }
     if (!options_.tracer.wanted()) return;
     tracer_ = std::make_unique<Tracer>(options_.tracer, options_.clock(), rails_, policy_, links_, peers_, log_);
-    ledger_.tell(*tracer_);
+    ledger_.tell(tracer_.get());
 }
 
 RailManager::~RailManager() = default;
@@ -342,11 +342,10 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.light_contest = {sched::Contest::Kind::light, talk.links.size()};
     talk.heavy_contest = {sched::Contest::Kind::heavy, talk.links.size()};
     talk.division = {};
-    talk.refreshed = 0;
+    talk.refreshed = Conversation::not_yet;
     talk.only = Conversation::none;
-    // The only link needs no choice, ever. Traces show each decision.
-    if (talk.links.size() == 1 && tracer_ == nullptr)
-        talk.lead = Conversation::Lead::only(links_.at(talk.links.front()), never);
+    // The only link needs no choice, ever.
+    if (talk.links.size() == 1) talk.lead = Conversation::Lead::only(links_.at(talk.links.front()), never);
     for (std::uint32_t i = 0; i < talk.links.size(); ++i) links_.at(talk.links[i]).place = i;
 }
 

@@ -151,6 +151,8 @@ public:
         owe_ack(peer, *talk, now);
     }
 
+    /// Whether decisions are told to anybody: for tests.
+    [[nodiscard]] bool traced() const noexcept { return tracer_ != nullptr; }
     /// Whether what is kept of rails, links and large messages agrees: for assertions and tests.
     [[nodiscard]] bool balanced() const { return ledger_.balanced() && plan_.balanced(); }
     /// What would be done with `bytes` to the peer, which is connected: a frame of that length, or a payload to be divided.
@@ -266,6 +268,8 @@ private:
     void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
     inline void put_off(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     [[nodiscard]] inline Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
+    /// Explanations are of decisions: nothing follows another.
+    [[nodiscard]] bool explaining() const noexcept { return tracer_ != nullptr && tracer_->explains(); }
     [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] std::size_t favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
     void note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
@@ -293,7 +297,8 @@ private:
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                                  bool credit, base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
-    void want_heard(const Conversation& talk) noexcept;
+    void want_heard(const Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now);
+    [[nodiscard]] bool still_traced() noexcept;
     RAILMUX_IN_LINE void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
         if (owed_acks_.note(peer, talk.owed, now)) [[unlikely]]
             schedule(talk.owed.due);

@@ -84,9 +84,9 @@ void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_
     if (light) find_lead(talk, choice, now);
 }
 
-/// Whether light frames that follow one for which that was the choice need none of their own. Traces show each decision.
+/// Whether light frames that follow one for which that was the choice need none of their own.
 void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept {
-    if (now < talk.lead.until || tracer_ != nullptr) return;
+    if (now < talk.lead.until || explaining()) return;
     const auto& chosen = talk.candidates[choice];
     const bool idle = std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog == 0; });
     talk.lead = {.link = &links_.at(talk.links[choice]),
@@ -101,19 +101,18 @@ void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanose
     if (idle) ledger_.leads_by_idle(links_.at(talk.links[choice]).peer);
 }
 
-/// Where there is nothing to choose: the only link, or the only one that is not spare, for a while after that was found. Traces
-/// show each decision between several.
+/// Where there is nothing to choose: the only link, or the only one that is not spare, for a while after that was found.
 Link* RailManager::only_link(const Conversation& talk, base::Nanoseconds now) noexcept {
     if (talk.links.size() == 1) return &links_.at(talk.links.front());
-    const bool known = talk.only != Conversation::none && now - talk.refreshed < long_lead_time && tracer_ == nullptr;
+    const bool known = talk.only != Conversation::none && now - talk.refreshed < long_lead_time && !explaining();
     return known ? &links_.at(talk.links[talk.only]) : nullptr;
 }
 
 /// Of a heavy frame: where all of them go, whatever there is on the rails, for a while after that was found; none: it needs a
-/// choice. Traces show each decision.
+/// choice.
 std::size_t RailManager::favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept {
     const auto place = talk.heavy_contest.favoured();
-    if (place == none || now - talk.chosen >= long_lead_time || tracer_ != nullptr) return none;
+    if (place == none || now - talk.chosen >= long_lead_time || explaining()) return none;
     const auto bytes = frame.wire_bytes();
     const bool one =
         frame.piece_count == 0 && !frame.again && bytes > sched::light_bytes && bytes <= sched::heavy_bytes;

@@ -33,6 +33,23 @@ std::uint32_t narrowed(Integer value) noexcept {
     return static_cast<std::uint32_t>(std::clamp<Integer>(value, 0, most));
 }
 
+/// What an acknowledgement says that came in `now`.
+Conversation::Hearing hearing(const Link& by, const FrameHeader& header, const Conversation& talk,
+                              base::Nanoseconds now) {
+    const bool known = header.held < held_longest;
+    const bool complete = header.type == FrameType::ack;
+    const auto flags =
+        (known ? trace::acknowledged_flag::held_known : 0) | (complete ? trace::acknowledged_flag::complete : 0);
+    const auto way = talk.candidates[by.place].cost.latency / sched::ticks_per_ns;
+    return {.ack = header.ack,
+            .flags = static_cast<std::uint8_t>(flags),
+            .at = now,
+            .back = (known ? header.held : 0) + way};
+}
+
+/// They wrap around.
+bool precedes(std::uint32_t number, std::uint32_t other) noexcept { return other - number - 1 < Session::window; }
+
 double us(sched::Ticks ticks) { return static_cast<double>(ticks) / (sched::ticks_per_ns * base::microsecond); }
 
 }  // namespace
@@ -46,12 +63,17 @@ Tracer::Tracer(const Options& options, base::Nanoseconds now, const RailSet& rai
     recorder_.emplace(trace::expand_path(options.file, header.rank, header.pid), header, log);
 }
 
-void Tracer::decided(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now) {
-    if (recorder_) record(link, frame, talk, now);
-    if (explained_ < to_explain_) explain(link, frame, talk, now);
+void Tracer::decided(const Link& link, std::span<Frame* const> frames, const Conversation& talk,
+                     base::Nanoseconds now) {
+    if (recorder_) record(link, frames, talk, now);
+    for (const Frame* frame : frames) {
+        if (!explains()) return;
+        explain(link, *frame, talk, frame == frames.front() ? now : frame->sent);
+    }
 }
 
-void Tracer::record(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now) {
+/// What a row shares is looked at once. Of its frames each finds those before it on the rail.
+void Tracer::record(const Link& link, std::span<Frame* const> frames, const Conversation& talk, base::Nanoseconds now) {
     const auto count = std::min(talk.links.size(), trace::Recorder::most_options);
     if (link.place >= count) return;
     const auto came_later = [&](const sched::Candidate& candidate) { return candidate.rail >= recorded_rails_; };
@@ -63,26 +85,32 @@ void Tracer::record(const Link& link, const Frame& frame, const Conversation& ta
         announce(links_.at(talk.links[i]), talk.candidates[i].cost);
         if (talk.candidates[i].recent) recent = static_cast<std::uint16_t>(i);
     }
-    const auto bytes = frame.wire_bytes();
-    std::byte* to =
-        recorder_->add(trace::DecisionRecord{.flags = frame.again ? trace::decision_flag::again : std::uint8_t{0},
-                                             .options = static_cast<std::uint16_t>(count),
-                                             .choice = static_cast<std::uint16_t>(link.place),
-                                             .type = static_cast<std::uint8_t>(frame.type),
-                                             .peer = link.peer,
-                                             .seq = frame.seq,
-                                             .time = static_cast<std::uint64_t>(now),
-                                             .message = frame.piece_count > 0 ? frame.token : 0,
-                                             .bytes = narrowed(bytes),
-                                             .recent = recent});
-    for (std::size_t i = 0; i < count; ++i) {
-        const auto& candidate = talk.candidates[i];
-        const trace::OptionRecord option{
-            .link = talk.links[i],
-            .predicted_ns = narrowed(policy_.delivery(candidate, bytes, now) / sched::ticks_per_ns),
-            .backlog = narrowed(candidate.backlog),
-            .claimed = narrowed(talk.claims[i])};
-        std::memcpy(to + i * sizeof option, &option, sizeof option);
+    std::uint64_t before = 0;
+    for (const Frame* frame : frames) {
+        const auto bytes = frame->wire_bytes();
+        const auto at = frame == frames.front() ? now : frame->sent;
+        std::byte* to =
+            recorder_->add(trace::DecisionRecord{.flags = frame->again ? trace::decision_flag::again : std::uint8_t{0},
+                                                 .options = static_cast<std::uint16_t>(count),
+                                                 .choice = static_cast<std::uint16_t>(link.place),
+                                                 .type = static_cast<std::uint8_t>(frame->type),
+                                                 .peer = link.peer,
+                                                 .seq = frame->seq,
+                                                 .time = static_cast<std::uint64_t>(at),
+                                                 .message = frame->piece_count > 0 ? frame->token : 0,
+                                                 .bytes = narrowed(bytes),
+                                                 .recent = recent});
+        for (std::size_t i = 0; i < count; ++i) {
+            const auto& candidate = talk.candidates[i];
+            const auto more = candidate.rail == link.rail ? before : 0;
+            const auto predicted = policy_.delivery(candidate, bytes, at) + sched::times(more, candidate.cost.per_byte);
+            const trace::OptionRecord option{.link = talk.links[i],
+                                             .predicted_ns = narrowed(predicted / sched::ticks_per_ns),
+                                             .backlog = narrowed(candidate.backlog + more),
+                                             .claimed = narrowed(talk.claims[i])};
+            std::memcpy(to + i * sizeof option, &option, sizeof option);
+        }
+        before += bytes;
     }
 }
 
@@ -118,22 +146,29 @@ void Tracer::announce(const Link& link, const sched::Cost& cost) {
                                      .per_byte = std::min(cost.per_byte, trace::costliest)});
 }
 
-void Tracer::acknowledged(const Link& by, const FrameHeader& header, const Frame& frame, const Conversation& talk,
+void Tracer::heard(const Link& by, const FrameHeader& header, Conversation& talk, base::Nanoseconds now) {
+    if (!recorder_) return;
+    auto& hearings = talk.hearings;
+    if (!hearings.empty() && !precedes(talk.session.acknowledged(), hearings.back().ack)) {
+        hearings.clear();
+        talk.hearing = 0;
+    }
+    const auto told = hearings.empty() ? talk.session.acknowledged() : hearings.back().ack;
+    if (precedes(told, header.ack)) hearings.push_back(hearing(by, header, talk, now));
+}
+
+void Tracer::acknowledged(const Link& by, const FrameHeader& header, const Frame& frame, Conversation& talk,
                           base::Nanoseconds now) noexcept {
     if (!recorder_) return;
-    const bool known = header.held < held_longest;
+    const auto& hearings = talk.hearings;
+    while (talk.hearing < hearings.size() && !precedes(frame.seq, hearings[talk.hearing].ack)) ++talk.hearing;
+    const auto told = talk.hearing < hearings.size() ? hearings[talk.hearing] : hearing(by, header, talk, now);
     const auto arrived = by.arrival_of(frame.seq);
-    const auto back = arrived > 0
-                          ? now - arrived
-                          : (known ? header.held : 0) + talk.candidates[by.place].cost.latency / sched::ticks_per_ns;
-    const bool complete = header.type == FrameType::ack;
-    const auto flags =
-        (known ? trace::acknowledged_flag::held_known : 0) | (complete ? trace::acknowledged_flag::complete : 0);
-    recorder_->add(trace::AcknowledgedRecord{.flags = static_cast<std::uint8_t>(flags),
+    recorder_->add(trace::AcknowledgedRecord{.flags = told.flags,
                                              .peer = by.peer,
                                              .seq = frame.seq,
-                                             .back_ns = narrowed(back),
-                                             .time = static_cast<std::uint64_t>(now)});
+                                             .back_ns = narrowed(arrived > 0 ? told.at - arrived : told.back),
+                                             .time = static_cast<std::uint64_t>(told.at)});
 }
 
 void Tracer::offered(std::uint32_t peer, std::uint64_t token, std::uint64_t bytes, base::Nanoseconds now) noexcept {

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,13 +33,22 @@ public:
     Tracer(const Options& options, base::Nanoseconds now, const RailSet& rails, const sched::Policy& policy,
            LinkTable& links, const PeerTable& peers, base::Logger& log);
 
-    /// The frame goes over `link`, whose peer's candidates are fresh; the policy has not been told yet.
-    void decided(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now);
-    /// It is acknowledged by what came in over `by`.
-    void acknowledged(const Link& by, const FrameHeader& header, const Frame& frame, const Conversation& talk,
+    /// These frames go over `link` in a row, the first `now`, the others when they were sent; the policy has not been told yet.
+    /// The candidates of its peer are fresh, or as the choice found them that the frames follow.
+    void decided(const Link& link, std::span<Frame* const> frames, const Conversation& talk, base::Nanoseconds now);
+    /// An acknowledgement came in over `by`, and is not taken yet: when it is, another one may have come, and nobody else would
+    /// know when this one did.
+    [[gnu::noinline]] void heard(const Link& by, const FrameHeader& header, Conversation& talk, base::Nanoseconds now);
+    /// The frame is acknowledged by what came in over `by`, if by none that was heard before.
+    void acknowledged(const Link& by, const FrameHeader& header, const Frame& frame, Conversation& talk,
                       base::Nanoseconds now) noexcept;
     /// The pieces of a large message, which carry `token`, may go.
     void offered(std::uint32_t peer, std::uint64_t token, std::uint64_t bytes, base::Nanoseconds now) noexcept;
+
+    /// What is explained must have been decided: until all of that has been, each frame is to have a choice of its own.
+    [[nodiscard]] bool explains() const noexcept { return explained_ < to_explain_; }
+    /// Whether there is nothing more to tell: then it can go.
+    [[nodiscard]] bool over() const noexcept { return !recorder_ && !explains(); }
 
 private:
     struct Announced {  // what the file says of a link
@@ -50,7 +60,7 @@ private:
         friend bool operator==(const Announced&, const Announced&) = default;
     };
 
-    void record(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now);
+    void record(const Link& link, std::span<Frame* const> frames, const Conversation& talk, base::Nanoseconds now);
     void tell_unrecorded(std::uint32_t rail);
     void announce(const Link& link, const sched::Cost& cost);
     void explain(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now);

@@ -244,7 +244,7 @@ RAILMUX_IN_LINE bool RailManager::hear_ack(Link& link, Conversation& talk, const
     heard_.note(link, header, credit, now, rounds_.looks().taken);
     due_ = std::min(due_, now + put_off_longest);
     if (talk.acks_wanted || feeder_.any()) [[unlikely]]
-        want_heard(talk);
+        want_heard(link, talk, header, now);
     return true;
 }
 

@@ -7,6 +7,8 @@
 #include "captured.hpp"
 #include "engine/pair.hpp"
 #include "engine/sim_pair.hpp"
+#include "rails/process_address.hpp"
+#include "scratch.hpp"
 #include "trace/analysis.hpp"
 #include "trace/replay.hpp"
 
@@ -183,6 +185,80 @@ TEST_CASE("tracing: a burst is recorded in the order in which it was sent", "[en
         last = decision.time;
     }
     CHECK(count + of_type(read, 17).size() == messages);  // without credit some go by rendezvous
+}
+
+TEST_CASE("tracing: messages take the rails that they take untraced", "[engine]") {
+    // Heavy ones and bursts of light ones each way, under way together and one by one.
+    struct Went {
+        std::vector<std::uint64_t> rails;  // bits, by message
+        std::vector<base::Nanoseconds> done;
+    };
+    const Config shared = Config().set("probe", "shared");  // nothing is known of the links from before
+    const auto exchange = [&](const Config& of_a) {
+        std::optional<test::SimPair> pair;
+        const auto instance = [](const messaging::Engine& engine) {
+            return rails::ProcessAddress::parse(engine.address())->instance;
+        };
+        do {  // which side takes whose rail is by their random names
+            pair.emplace("vft", test::FaultyTransport::Plans{}, 1, 2, of_a, shared);
+        } while (instance(*pair->a) > instance(*pair->b));
+        pair->hosts.deliver(*pair->a, pair->to_b, *pair->b, pair->to_a, 8);
+        pair->until([&] { return pair->a->models(pair->to_b).size() == 2; });
+        Went went;
+        std::array<std::byte, 8000> data{};
+        std::array<std::byte, 8000> got{};
+        for (int round = 0; round < 60; ++round) {
+            const int count = std::array{1, 4, 90}[round % 3];
+            std::vector<Request> receives;
+            std::vector<Request> sends;
+            for (int i = 0; i < count; ++i) {
+                const MutableBuffer in(got);
+                receives.push_back(pair->b->irecv(pair->to_a, 1, {&in, 1}, nullptr));
+            }
+            const MutableBuffer in(got);
+            auto answered = pair->a->irecv(pair->to_b, 1, {&in, 1}, nullptr);
+            for (int i = 0; i < count; ++i) {
+                const ConstBuffer out(data.data(), std::array{8, 8, 200, 8, 8, 1500, 40}[(i + round) % 7]);
+                sends.push_back(pair->a->isend(pair->to_b, 1, {&out, 1}, nullptr));
+            }
+            const ConstBuffer out(data.data(), 8);
+            auto answer = pair->b->isend(pair->to_a, 1, {&out, 1}, nullptr);
+            std::vector<std::optional<Status>> ends(sends.size());
+            pair->until([&] {
+                bool all = true;
+                for (std::size_t i = 0; i < sends.size(); ++i) {
+                    if (!ends[i]) ends[i] = pair->a->test(sends[i]);
+                    all = all && ends[i];
+                }
+                for (auto& receive : receives) all = (!receive.active() || pair->b->test(receive)) && all;
+                all = (!answered.active() || pair->a->test(answered)) && all;
+                return (!answer.active() || pair->b->test(answer)) && all;
+            });
+            for (const auto& end : ends) went.rails.push_back(end->rails);
+            went.done.push_back(pair->hosts.fabric.now());
+        }
+        const auto end = pair->hosts.fabric.now() + base::millisecond;
+        pair->until([&] { return pair->hosts.fabric.now() >= end; });  // all is acknowledged
+        return went;
+    };
+    const auto file = test::scratch_folder() + "/trace";
+    const auto untraced = exchange(shared);
+    const auto traced = exchange(Config(shared).set("trace", file));
+    CHECK((traced.rails == untraced.rails));  // in no more words: there are hundreds
+    CHECK(traced.done == untraced.done);
+    CHECK(std::ranges::count(untraced.rails, 1U) > 0);
+    CHECK(std::ranges::count(untraced.rails, 2U) > 0);
+
+    const auto read = trace::read_file(file);
+    const auto decisions = of_type(read, eager);
+    REQUIRE(decisions.size() == 1 + untraced.rails.size());  // after the one that brought up the links
+    for (std::size_t i = 0; i < untraced.rails.size(); ++i) {
+        CAPTURE(i);
+        const auto& decision = decisions[1 + i];
+        CHECK(untraced.rails[i] == 1ULL << read.rail_of(decision));
+        CHECK(decision.options == 2);
+        CHECK(decision.acknowledged);
+    }
 }
 
 TEST_CASE("tracing: the pieces of a large message, over both rails", "[engine]") {

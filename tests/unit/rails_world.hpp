@@ -79,6 +79,7 @@ public:
         base::Nanoseconds patience = 10 * base::second;
         base::Nanoseconds pair_limit = 2 * base::second;
         bool checksum = false;
+        Tracer::Options tracer;
     };
 
     Process(World& world, std::string host, Identity self) : Process(world, std::move(host), self, Options{}) {}
@@ -126,6 +127,7 @@ private:
         RailManager::Options all;
         all.connector = {.self = self, .key = key, .pair_limit = options.pair_limit, .checksum = options.checksum};
         all.assessor.probe = false;
+        all.tracer = options.tracer;
         all.clock = &World::now;
         all.patience = all.lost_patience = options.patience;
         all.share_node = false;
