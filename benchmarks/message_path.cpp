@@ -1,8 +1,9 @@
 // What a small message costs each side, in instructions: two contexts of one process take turns, so that nobody ever waits and
 // the count is the same every time. To be run by the script `instructions`, which counts the calls below with callgrind, or
-// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES [WINDOW [SLOWED]]]]. With a WINDOW, so many are begun at
-// once, and then waited for. Where something slows the program, time goes by as much slower with SLOWED: what is done once in
-// so many microseconds is done once in as many messages as at full speed.
+// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES [WINDOW [SLOWED [TRACE]]]]]. RAIL may list several. With
+// a WINDOW, so many are begun at once, and then waited for. Where something slows the program, time goes by as much slower with
+// SLOWED: what is done once in so many microseconds is done once in as many messages as at full speed. With a TRACE each side
+// writes one, to a file of that name and .a or .b.
 #include <railmux/context.hpp>
 
 #include <chrono>
@@ -98,7 +99,7 @@ void settle(Side& a, Side& b) {
 
 int main(int count, char** arguments) {
     if (count < 2) {
-        std::fprintf(stderr, "usage: message_path RAIL [MESSAGES [BYTES [WINDOW [SLOWED]]]]\n");
+        std::fprintf(stderr, "usage: message_path RAIL [MESSAGES [BYTES [WINDOW [SLOWED [TRACE]]]]]\n");
         return 2;
     }
     const int messages = count > 2 ? std::atoi(arguments[2]) : 100'000;
@@ -106,13 +107,18 @@ int main(int count, char** arguments) {
     railmux::Config config;
     config.set("rails", arguments[1]);
     config.set("progress", "poll");
-    Side a(config, bytes);
-    Side b(config, bytes);
+    const auto of_side = [&](const char* side) {
+        auto own = config;
+        if (count > 6) own.set("trace", arguments[6] + std::string(side));
+        return own;
+    };
+    Side a(of_side(".a"), bytes);
+    Side b(of_side(".b"), bytes);
     a.other = a.context.add_peer(b.context.address());
     b.other = b.context.add_peer(a.context.address());
     settle(a, b);
     const int window = count > 4 ? std::atoi(arguments[4]) : 1;
-    if (count > 5) slow_time(std::atof(arguments[5]));
+    if (count > 5 && std::atof(arguments[5]) > 1) slow_time(std::atof(arguments[5]));
     const auto begin = std::chrono::steady_clock::now();
     window > 1 ? counted_bursts(a, b, messages, window) : counted(a, b, messages);
     const std::chrono::duration<double, std::nano> took = std::chrono::steady_clock::now() - begin;
