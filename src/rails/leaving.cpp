@@ -89,7 +89,6 @@ bool Leaving::parted() noexcept {
 void Leaving::close(base::Nanoseconds now) {
     host_.let_nobody_in();
     drain();
-    static_cast<void>(catch_up());  // traces tell of that, too
     links_.for_each([&](Link& link) {
         if (link.state == LinkState::closing) return;
         if (link.state == LinkState::live) {

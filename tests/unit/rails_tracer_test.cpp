@@ -8,7 +8,7 @@
 using namespace rails_world;  // NOLINT: the tests are about it
 
 TEST_CASE("once all is explained that was to be, nobody is told of decisions any more", "[rails][tracing]") {
-    const auto said = test::captured([] {
+    const auto said = railmux::test::captured([] {
         Couple pair(2, {.tracer = {.explain = 3}});
         CHECK(pair.b->manager.traced());
         pair.talk();
@@ -23,8 +23,8 @@ TEST_CASE("once all is explained that was to be, nobody is told of decisions any
 }
 
 TEST_CASE("a trace goes on when all is explained", "[rails][tracing]") {
-    static_cast<void>(test::captured([] {
-        Couple pair(2, {.tracer = {.file = test::scratch_folder() + "/trace", .explain = 3}});
+    static_cast<void>(railmux::test::captured([] {
+        Couple pair(2, {.tracer = {.file = railmux::test::scratch_folder() + "/trace", .explain = 3}});
         for (int i = 0; i < 10; ++i) pair.talk();
         CHECK(pair.b->manager.traced());
     }));
