@@ -99,7 +99,7 @@ Verdict weigh(const Policy& policy, std::span<const Candidate> candidates, std::
     const auto& candidate = candidates[choice];
     const bool favoured = candidate.favoured_heavy || (candidate.favoured_light && bytes <= light_bytes);
     verdict.favoured = favoured && !candidate.spare && bytes <= heavy_bytes;
-    verdict.rested = !verdict.favoured && choice == policy.most_rested(candidates, bytes, now);
+    verdict.rested = !verdict.favoured && choice == policy.most_rested(candidates, bytes);
     return verdict;
 }
 

@@ -85,8 +85,7 @@ public:
     /// The place of the one that choose() takes for a message of `bytes` because it has rested for longest, whether or not it
     /// delivers first; candidates.size(): that does not count.
     [[nodiscard]] virtual std::size_t most_rested(std::span<const Candidate> candidates,
-                                                  [[maybe_unused]] std::uint64_t bytes,
-                                                  [[maybe_unused]] base::Nanoseconds now) const noexcept {
+                                                  [[maybe_unused]] std::uint64_t bytes) const noexcept {
         return candidates.size();
     }
 

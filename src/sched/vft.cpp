@@ -19,8 +19,6 @@ constexpr Ticks rested_part = 64;
 // The same where rails were seen to save up what they do not use, or may do so: that gains half of the time.
 constexpr Ticks worth_saving_up = to_ticks(5 * base::microsecond);
 constexpr Ticks saving_part = 8;
-// Who demands less does not use up what one rail saves up, and gains nothing by another one.
-constexpr Ticks enough_for_one = Demand::all / 4 * 3;
 
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
@@ -84,9 +82,8 @@ inline Ticks Vft::preferred_by(const Candidate& candidate, Ticks idle) const noe
 /// For a heavy message, of the rails that are about as fast as the fastest, if all of these are idle, the one that has been so
 /// for longest. Rails that save up what they do not use (SavedUp) pass half of such messages at once, if they get them in turn.
 /// Those that have passed all bursts at once so far, of which no rate is known, may be such. Elsewhere it costs a look where
-/// one did not look before, and so it does for as long as one rail has time enough for all that comes.
-std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_t bytes,
-                             base::Nanoseconds now) const noexcept {
+/// one did not look before.
+std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept {
     const auto none = candidates.size();
     if (bytes <= light_bytes || options_.stage != VftStage::overlap_aware) return none;
     auto fastest = none;
@@ -108,17 +105,15 @@ std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_
     if (!saves_up && lasts < worth_resting) return none;
     const auto most = least + least / (saves_up ? saving_part : rested_part);
     auto rested = fastest;
-    auto demand = lasts / 2;  // this one, on average over its time
     bool several = false;
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& candidate = candidates[i];
         if (candidate.spare || idle_delivery(candidate.cost, bytes) > most) continue;
         if (candidate.backlog > 0) return none;
-        demand += clocks_[candidate.rail].demand.lately(ticks(now));
         several = several || i != fastest;
         if (clocks_[candidate.rail].free < clocks_[candidates[rested].rail].free) rested = i;
     }
-    return several && demand >= enough_for_one ? rested : none;
+    return several ? rested : none;
 }
 
 /// A post that the fastest rail would not have needed takes the sender's CPU for a gap, in which it hands over nothing else. As
@@ -146,7 +141,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
     const auto now_ticks = ticks(now);
-    if (const auto rested = most_rested(candidates, bytes, now); rested < candidates.size()) return rested;
+    if (const auto rested = most_rested(candidates, bytes); rested < candidates.size()) return rested;
     constexpr auto never = std::numeric_limits<Ticks>::max();
     std::size_t fastest = 0;
     std::size_t first = 0;
@@ -221,9 +216,7 @@ void Vft::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t 
     const auto counted = options_.stage == VftStage::same_size ? messages * same_size_bytes : bytes;
     const auto leaving = candidate.stream ? (candidate.joins ? 0U : 1U) : messages;
     const auto gaps = static_cast<Ticks>(leaving) * gap(candidate.cost);
-    const auto taken = gaps + times(counted, candidate.cost.per_byte);
-    clock.free = start + taken;
-    clock.demand.add(taken, ticks(now));
+    clock.free = start + gaps + times(counted, candidate.cost.per_byte);
     if (candidate.backlog == 0) clock.gaps = 0, clock.bytes = 0;
     clock.gaps += gaps;
     clock.bytes += std::max<std::uint64_t>(bytes, 1);

@@ -10,7 +10,6 @@
 
 #include <vector>
 
-#include "sched/demand.hpp"
 #include "sched/policy.hpp"
 #include "sched/water_fill.hpp"
 
@@ -45,8 +44,8 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "vft"; }
     [[nodiscard]] std::size_t choose(std::span<const Candidate> candidates, std::uint64_t bytes,
                                      base::Nanoseconds now) noexcept override;
-    [[nodiscard]] std::size_t most_rested(std::span<const Candidate> candidates, std::uint64_t bytes,
-                                          base::Nanoseconds now) const noexcept override;
+    [[nodiscard]] std::size_t most_rested(std::span<const Candidate> candidates,
+                                          std::uint64_t bytes) const noexcept override;
     [[nodiscard]] Ticks lead(std::span<const Candidate> candidates, std::size_t place, std::uint64_t bytes,
                              base::Nanoseconds now) const noexcept override;
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
@@ -67,7 +66,6 @@ private:
         Ticks gap_per_byte = 0;   // what a byte of its backlog takes besides G: gaps over bytes
         Ticks gaps = 0;           // of the messages charged lately
         std::uint64_t bytes = 0;  // of these
-        Demand demand;
     };
 
     [[nodiscard]] Ticks ticks(base::Nanoseconds now) const noexcept { return to_ticks(now - options_.begin); }

@@ -60,7 +60,7 @@ TEST_CASE("explain: one frame, and why it goes there", "[sched]") {
     rails = two_rails();
     rails[1].cost = rails[0].cost;
     rails[1].cost.latency += to_ticks(100.0);
-    for (int i = 0; i < 100; ++i) rested.charge(rails[0], 16 * 1024, 0);  // and they arrived
+    rested.charge(rails[0], 16 * 1024, 0);  // and it arrived
     const auto in_turn = sched::judge(rested, rails, 16 * 1024, 1'000'000, false);
     CHECK(in_turn.choice == 1);
     CHECK_THAT(sched::reason(rested, in_turn, rails, names), Contains("it has rested for longest"));
