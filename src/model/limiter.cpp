@@ -4,7 +4,7 @@
 
 namespace railmux::model {
 
-std::uint64_t Limiter::most(double ns_per_byte, double share) noexcept {
+std::uint64_t Limiter::most(double ns_per_byte) noexcept {
     constexpr double limit = 1e15;  // keeps the cast below defined for a G of 0
     return static_cast<std::uint64_t>(std::min(limit, share * 1e9 / std::max(ns_per_byte, 1e-9)));
 }

@@ -15,10 +15,10 @@ namespace railmux::model {
 
 class Limiter {
 public:
-    static constexpr double default_share = 0.02;
+    static constexpr double share = 0.02;
 
     /// The bytes that are that share of a second, by G as known so far of the link that is measured.
-    [[nodiscard]] static std::uint64_t most(double ns_per_byte, double share = default_share) noexcept;
+    [[nodiscard]] static std::uint64_t most(double ns_per_byte) noexcept;
 
     /// When `bytes` may be sent without any second holding more than `most`; nothing when they are more than that.
     [[nodiscard]] std::optional<base::Nanoseconds> when(std::uint64_t bytes, std::uint64_t most, base::Nanoseconds now);

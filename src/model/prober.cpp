@@ -366,6 +366,7 @@ bool Prober::answered_of(std::uint64_t bytes) const {
 /// took beyond what was expected, or less, is that, if it is more than jitter.
 LogGP Prober::with_own_latency(LogGP model) const {
     const auto& smallest = outcome_.assessment.sizes.front();
+    if (smallest.bytes > 1 || smallest.shaky) return model;  // what a large one takes is mostly G
     const auto best = model.predict(smallest.bytes).delivery - model.jitter;
     const auto longer = Nanos(smallest.single.low / 2) - best;
     if (std::abs(longer.count()) <= model.jitter.count()) return model;

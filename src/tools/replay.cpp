@@ -27,16 +27,15 @@ delivery. A header that travels by itself (of a large message, or at the end) co
 
 struct ReplayCommand {
     std::string file;
-    std::string policies;
-    bool chosen = false;  // by --policies, of whatever: an empty list is a mistake, not all of them
+    std::optional<std::string> policies;  // an empty list is a mistake, not all of them
     bool stages = false;
     bool json = false;
 };
 
 std::vector<std::string> wanted(const ReplayCommand& command) {
     std::vector<std::string> names;
-    if (command.chosen) {
-        for (const auto name : base::split(command.policies, ',')) names.emplace_back(name);
+    if (command.policies) {
+        for (const auto name : base::split(*command.policies, ',')) names.emplace_back(name);
     } else if (!command.stages) {
         for (const auto name : base::split(sched::policy_names, '|')) names.emplace_back(name);
     }
@@ -67,16 +66,11 @@ void add_replay(CLI::App& railmux, int& exit_code) {
     command->footer(replay_help);
     const auto options = std::make_shared<ReplayCommand>();  // lives as long as the callback below
     command->add_option("file", options->file, "a trace")->type_name("FILE")->required();
-    const auto* policies =
-        command
-            ->add_option("--policies,--policy", options->policies, "policies, each a name or vft:STAGE; default: all")
-            ->type_name("P[,P...]");
+    command->add_option("--policies,--policy", options->policies, "policies, each a name or vft:STAGE; default: all")
+        ->type_name("P[,P...]");
     command->add_flag("--stages", options->stages, "vft with its terms switched on one by one (docs/scheduling.md)");
     command->add_flag("--json", options->json, "one JSON object on standard output");
-    command->callback([options, policies, &exit_code] {
-        options->chosen = policies->count() > 0;
-        exit_code = replay(*options);
-    });
+    command->callback([options, &exit_code] { exit_code = replay(*options); });
 }
 
 }  // namespace railmux::tools

@@ -94,7 +94,7 @@ TEST_CASE("a mirror answers each train once, after its last message", "[model]")
 
 TEST_CASE("a limiter keeps any second below the share", "[model]") {
     constexpr base::Nanoseconds second = base::second;
-    auto most = model::Limiter::most(8, 0.02);  // 1 Gbit/s: 2.5 MB in a second
+    auto most = model::Limiter::most(8);  // 1 Gbit/s: 2.5 MB in a second
     model::Limiter limiter;
     CHECK(limiter.when(2'500'000, most, 0) == 0);
     CHECK_FALSE(limiter.when(2'500'001, most, 0));
@@ -104,7 +104,7 @@ TEST_CASE("a limiter keeps any second below the share", "[model]") {
     CHECK(limiter.when(500'001, most, second / 2) == second);
     CHECK(limiter.when(1'500'001, most, second / 2) == second * 3 / 2);
     CHECK(limiter.when(1'500'000, most, second) == second);
-    most = model::Limiter::most(80, 0.02);
+    most = model::Limiter::most(80);
     CHECK(limiter.when(250'000, most, second) == second * 3 / 2);
     CHECK(limiter.when(1 << 30, model::Limiter::most(0), 10 * second) == 10 * second);
 
