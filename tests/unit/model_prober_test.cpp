@@ -2,7 +2,6 @@
 #include <catch2/catch.hpp>
 #include <map>
 
-#include "model/prior.hpp"
 #include "repeats.hpp"
 #include "unit/model_worlds.hpp"
 
