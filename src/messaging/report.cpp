@@ -79,7 +79,7 @@ std::string Engine::report() {
                                 t.rail, name, t.registrations, t.registered_bytes, t.registrations_reused);
         }
     }
-    return text + report_predictions() + report_models();
+    return text + report_predictions() + report_models() + report_probing();
 }
 
 /// What the scheduler expected, against what happened, by rail and peer.
@@ -99,27 +99,36 @@ std::string Engine::report_predictions() {
 }
 
 std::string Engine::report_models() {
-    constexpr auto row = "{:<7} {:<20} {:<24} {:<9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>8} {:>7} {:>12} {:>10} {:>12}\n";
+    constexpr auto row = "{:<7} {:<20} {:<24} {:<9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>8} {:>7}\n";
     std::string text = fmt::format(fmt::runtime(row), "# model", "rail", "peer", "source", "L us", "o_s us", "o_r us",
-                                   "g us", "Mbit/s", "eager B", "drift", "probe frames", "probe B", "probe cpu us");
+                                   "g us", "Mbit/s", "eager B", "drift");
     const auto us = [](Nanos time) { return fmt::format("{:.2f}", time.count() / 1000); };
     for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) {
         auto links = rails_.survey().models(peer, now_);
         std::ranges::move(rails_.survey().ended_models(peer), std::back_inserter(links));
         for (const auto& link : links) {
-            ProbeSpent spent;
-            for (std::uint32_t rail = 0; rail < rail_set_.size(); ++rail) {
-                if (rail_set_[rail].info.name == link.rail) spent = rails_.survey().probe_spent(rail);
-            }
             for (const auto& range : link.model.ranges) {
                 text += fmt::format(fmt::runtime(row), "model", link.rail, rails_.peers().name(peer),
                                     to_string(link.source), us(range.L.of(1)), us(range.o_s.of(1)), us(range.o_r.of(1)),
                                     us(range.g), fmt::format("{:.1f}", range.G.bits_per_second() / 1e6), link.eager_max,
-                                    fmt::format("{:.2f}", link.drift), spent.messages, spent.bytes, us(spent.cpu));
+                                    fmt::format("{:.2f}", link.drift));
             }
             if (!link.spare.empty())
                 text += fmt::format("# {} to {} is spare: {}\n", link.rail, rails_.peers().name(peer), link.spare);
         }
+    }
+    return text;
+}
+
+/// By rail: what has been spent on knowing its links, to whomever.
+std::string Engine::report_probing() {
+    constexpr auto row = "{:<9} {:<20} {:>12} {:>12} {:>12}\n";
+    std::string text = fmt::format(fmt::runtime(row), "# probing", "rail", "frames", "B", "cpu us");
+    for (std::uint32_t rail = 0; rail < rail_set_.size(); ++rail) {
+        const auto& spent = rails_.survey().probe_spent(rail);
+        if (spent.messages == 0) continue;
+        text += fmt::format(fmt::runtime(row), "probing", rail_set_[rail].info.name, spent.messages, spent.bytes,
+                            fmt::format("{:.2f}", Nanos(spent.cpu).count() / 1000));
     }
     return text;
 }

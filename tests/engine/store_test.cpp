@@ -35,10 +35,10 @@ std::vector<Seen> seen_by(Engine& engine, Peer peer) {
     for (std::string line; std::getline(report, line);) {
         std::istringstream words(line);
         const std::vector<std::string> word{std::istream_iterator<std::string>(words), {}};
-        if (word.front() != "model") continue;
-        REQUIRE(word.size() == 14);
+        if (word.front() != "probing") continue;
+        REQUIRE(word.size() == 5);
         for (auto& seen : all) {
-            if (seen.rail == word[1]) seen.probe_messages = std::stoull(word[11]);
+            if (seen.rail == word[1]) seen.probe_messages = std::stoull(word[2]);
         }
     }
     return all;

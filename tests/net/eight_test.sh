@@ -23,14 +23,18 @@ for line in open(sys.argv[1]):
         rank = int(found[1])
         tables[rank] = {"rows": {}, "total": None}
     elif line.startswith("# model"):
-        names = "# model rail peer source L us o_s us o_r us g us Mbit/s eager B drift probe frames probe B probe cpu us"
+        names = "# model rail peer source L us o_s us o_r us g us Mbit/s eager B drift"
         assert line.split() == names.split(), line
     elif line.startswith("model"):
         sources = "guess|probed|told|verified|stored|shared"
-        row = rf"model +\S+ +rank \d(?: \(\S+\))? +({sources})(?: +[-\d.]+|inf){{7}} +\d+ +\d+ +\d+\.\d\d\n"
+        row = rf"model +\S+ +rank \d(?: \(\S+\))? +({sources})(?: +[-\d.]+|inf){{7}}\n"
         assert re.fullmatch(row, line), line
     elif " is spare: " in line:
         assert re.fullmatch(r"# \S+ to rank \d(?: \(\S+\))? is spare: moved by the same processors as \S+\n", line), line
+    elif line.startswith("# probing"):
+        assert line.split() == "# probing rail frames B cpu us".split(), line
+    elif line.startswith("probing"):
+        assert re.fullmatch(r"probing +\S+ +\d+ +\d+ +\d+\.\d\d\n", line), line
     elif line.startswith("# delivery"):
         assert line.split() == "# delivery rail peer timed fr predicted us real us error us".split(), line
     elif line.startswith("delivery"):
