@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "engine/sim_pair.hpp"
@@ -29,15 +30,24 @@ struct AlikeRails {
     test::SimHosts hosts;
 };
 
+/// An engine on each host, which know each other.
+struct Two {
+    Two(test::SimHosts& on, const char* policy) : hosts(on), a(on.start("a", policy)), b(on.start("b", policy)) {}
+    void deliver(int count, std::size_t bytes) {
+        for (int i = 0; i < count; ++i) hosts.deliver(*a, to_b, *b, to_a, bytes);
+    }
+
+    test::SimHosts& hosts;
+    std::unique_ptr<messaging::Engine> a, b;
+    Peer to_b = a->add_peer(b->address()), to_a = b->add_peer(a->address());
+};
+
 /// What each rail has of so many messages of 1000 bytes.
 std::map<std::string, std::uint64_t> messages_by_rail(test::SimHosts& hosts, const char* policy, int count) {
-    const auto a = hosts.start("a", policy);
-    const auto b = hosts.start("b", policy);
-    const auto to_b = a->add_peer(b->address());
-    const auto to_a = b->add_peer(a->address());
-    for (int i = 0; i < count; ++i) hosts.deliver(*a, to_b, *b, to_a, 1000);
+    Two two(hosts, policy);
+    two.deliver(count, 1000);
     std::map<std::string, std::uint64_t> all;
-    for (const auto& rail : a->traffic()) all[rail.rail] += rail.sent_bytes / 1000;
+    for (const auto& rail : two.a->traffic()) all[rail.rail] += rail.sent_bytes / 1000;
     return all;
 }
 
@@ -74,12 +84,9 @@ TEST_CASE("policies with weights follow the speeds that the user says", "[speeds
 TEST_CASE("large messages are split by the speeds that the user says", "[speeds]") {
     AlikeRails rails;
     rails.hosts.settings.emplace_back("rail.speeds", "sim:eth0=1G,sim:eth1=100M");
-    const auto a = rails.hosts.start("a", "weighted_round_robin");
-    const auto b = rails.hosts.start("b", "weighted_round_robin");
-    const auto to_b = a->add_peer(b->address());
-    const auto to_a = b->add_peer(a->address());
-    for (int i = 0; i < 4; ++i) rails.hosts.deliver(*a, to_b, *b, to_a, 11 << 20);
-    for (const auto& rail : a->traffic()) {
+    Two two(rails.hosts, "weighted_round_robin");
+    two.deliver(4, 11 << 20);
+    for (const auto& rail : two.a->traffic()) {
         const auto tenths = rail.sent_bytes * 11 / (4 * (11 << 20));
         CHECK(tenths == (rail.rail == "sim:eth0" ? 10 : 1));
     }
@@ -88,14 +95,12 @@ TEST_CASE("large messages are split by the speeds that the user says", "[speeds]
 TEST_CASE("the user's word on a speed is listed, and is the guess of what was not measured", "[speeds]") {
     AlikeRails rails;
     rails.hosts.settings.emplace_back("rail.speeds", "sim:eth1=100M");
-    const auto a = rails.hosts.start("a", "vft");
-    const auto b = rails.hosts.start("b", "vft");
-    const auto to_b = a->add_peer(b->address());
-    rails.hosts.deliver(*a, to_b, *b, b->add_peer(a->address()), 1000);
-    for (const auto& rail : a->rails()) {
+    Two two(rails.hosts, "vft");
+    two.deliver(1, 1000);
+    for (const auto& rail : two.a->rails()) {
         CHECK(rail.speed_bps == (rail.name == "sim:eth1" ? 100'000'000 : 10'000'000'000));
     }
-    const auto models = a->models(to_b);
+    const auto models = two.a->models(two.to_b);
     REQUIRE(models.size() == 2);
     for (const auto& link : models) {
         CHECK(link.source == ModelSource::guess);
