@@ -33,7 +33,8 @@ void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
 // --- Hearing ---------------------------------------------------------------------------------------------------------
 
 /// Something waits for what acknowledgements release, or it is much. Traces tell when each came.
-void RailManager::want_heard(const Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) {
+void RailManager::want_heard(const Link& link, const Conversation& talk, const FrameHeader& header,
+                             base::Nanoseconds now) {
     if (talk.heavy_outstanding()) due_ = 0;
     if (talk.hungry || !talk.waiting.empty() || feeder_.any()) heard_.await();
     if (tracer_ != nullptr) tracer_->heard(link, header, talk, now);  // the last: elsewhere nothing is saved for it

@@ -90,7 +90,7 @@ struct Conversation {
     [[nodiscard]] bool unasked_outstanding() const noexcept { return outstanding(unasked); }
     /// ... the frame before that number.
     [[nodiscard]] bool outstanding(std::uint32_t beyond) const noexcept {
-        return beyond - session.acknowledged() - 1 < Session::window;
+        return Session::precedes(session.acknowledged(), beyond);
     }
 
     Session session;
@@ -185,17 +185,6 @@ struct Conversation {
         consumed_there = header.consumed;
         return true;
     }
-
-    // For a trace: what acknowledgements said that came with frames and were not taken at once, the oldest first; and the first
-    // that may tell of a frame whose acknowledgement is taken next.
-    struct Hearing {
-        std::uint32_t ack = 0;
-        std::uint8_t flags = 0;      // of its record (trace/format.hpp)
-        base::Nanoseconds at = 0;    // when it came,
-        base::Nanoseconds back = 0;  // and how long before that the newest frame had arrived
-    };
-    std::vector<Hearing> hearings;
-    std::size_t hearing = 0;
 
     // Links of which it is not settled yet what has come over them, by their nonces: those that frames of ours are parked for,
     // and those that the peer asks for and that are not over here.

@@ -297,7 +297,7 @@ private:
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                                  bool credit, base::Nanoseconds now);
     [[nodiscard]] bool take_heard();
-    void want_heard(const Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now);
+    void want_heard(const Link& link, const Conversation& talk, const FrameHeader& header, base::Nanoseconds now);
     [[nodiscard]] bool still_traced() noexcept;
     RAILMUX_IN_LINE void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
         if (owed_acks_.note(peer, talk.owed, now)) [[unlikely]]

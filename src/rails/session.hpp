@@ -34,6 +34,11 @@ public:
 
     // --- Sending -----------------------------------------------------------------------------------------------------
 
+    /// Whether a frame comes before another one that may be under way with it: numbers wrap around.
+    [[nodiscard]] static constexpr bool precedes(std::uint32_t number, std::uint32_t other) noexcept {
+        return other - number - 1 < window;
+    }
+
     /// Whether `enter` may be called. A part of the window is kept for frames that answer others.
     [[nodiscard]] bool open() const noexcept { return next_seq_ - sent_.base() < window; }
     [[nodiscard]] bool open_for_messages() const noexcept { return next_seq_ - sent_.base() < window - window / 8; }

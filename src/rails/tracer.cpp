@@ -33,23 +33,6 @@ std::uint32_t narrowed(Integer value) noexcept {
     return static_cast<std::uint32_t>(std::clamp<Integer>(value, 0, most));
 }
 
-/// What an acknowledgement says that came in `now`.
-Conversation::Hearing hearing(const Link& by, const FrameHeader& header, const Conversation& talk,
-                              base::Nanoseconds now) {
-    const bool known = header.held < held_longest;
-    const bool complete = header.type == FrameType::ack;
-    const auto flags =
-        (known ? trace::acknowledged_flag::held_known : 0) | (complete ? trace::acknowledged_flag::complete : 0);
-    const auto way = talk.candidates[by.place].cost.latency / sched::ticks_per_ns;
-    return {.ack = header.ack,
-            .flags = static_cast<std::uint8_t>(flags),
-            .at = now,
-            .back = (known ? header.held : 0) + way};
-}
-
-/// They wrap around.
-bool precedes(std::uint32_t number, std::uint32_t other) noexcept { return other - number - 1 < Session::window; }
-
 double us(sched::Ticks ticks) { return static_cast<double>(ticks) / (sched::ticks_per_ns * base::microsecond); }
 
 }  // namespace
@@ -146,23 +129,50 @@ void Tracer::announce(const Link& link, const sched::Cost& cost) {
                                      .per_byte = std::min(cost.per_byte, trace::costliest)});
 }
 
-void Tracer::heard(const Link& by, const FrameHeader& header, Conversation& talk, base::Nanoseconds now) {
-    if (!recorder_) return;
-    auto& hearings = talk.hearings;
-    if (!hearings.empty() && !precedes(talk.session.acknowledged(), hearings.back().ack)) {
-        hearings.clear();
-        talk.hearing = 0;
-    }
-    const auto told = hearings.empty() ? talk.session.acknowledged() : hearings.back().ack;
-    if (precedes(told, header.ack)) hearings.push_back(hearing(by, header, talk, now));
+Tracer::Heard Tracer::said_by(const Link& by, const FrameHeader& header, const Conversation& talk,
+                              base::Nanoseconds now) noexcept {
+    const bool known = header.held < held_longest;
+    const bool complete = header.type == FrameType::ack;
+    const auto flags =
+        (known ? trace::acknowledged_flag::held_known : 0) | (complete ? trace::acknowledged_flag::complete : 0);
+    const auto way = talk.candidates[by.place].cost.latency / sched::ticks_per_ns;
+    return {.ack = header.ack,
+            .flags = static_cast<std::uint8_t>(flags),
+            .at = now,
+            .back = (known ? header.held : 0) + way};
 }
 
-void Tracer::acknowledged(const Link& by, const FrameHeader& header, const Frame& frame, Conversation& talk,
+/// Nothing of a session before: its numbers mean nothing in this one.
+Tracer::Untaken& Tracer::untaken_of(std::uint32_t peer) noexcept {
+    auto& untaken = untaken_[peer];
+    const auto& known = peers_[peer];
+    if (untaken.instance != known.instance || untaken.epoch != known.epoch) {
+        untaken = {.instance = known.instance, .epoch = known.epoch};
+    }
+    return untaken;
+}
+
+void Tracer::heard(const Link& by, const FrameHeader& header, const Conversation& talk, base::Nanoseconds now) {
+    if (!recorder_) return;
+    if (by.peer >= untaken_.size()) untaken_.resize(by.peer + 1);
+    auto& untaken = untaken_of(by.peer);
+    if (!untaken.heard.empty() && !Session::precedes(talk.session.acknowledged(), untaken.heard.back().ack)) {
+        untaken.heard.clear();
+        untaken.next = 0;
+    }
+    const auto told = untaken.heard.empty() ? talk.session.acknowledged() : untaken.heard.back().ack;
+    if (Session::precedes(told, header.ack)) untaken.heard.push_back(said_by(by, header, talk, now));
+}
+
+void Tracer::acknowledged(const Link& by, const FrameHeader& header, const Frame& frame, const Conversation& talk,
                           base::Nanoseconds now) noexcept {
     if (!recorder_) return;
-    const auto& hearings = talk.hearings;
-    while (talk.hearing < hearings.size() && !precedes(frame.seq, hearings[talk.hearing].ack)) ++talk.hearing;
-    const auto told = talk.hearing < hearings.size() ? hearings[talk.hearing] : hearing(by, header, talk, now);
+    auto told = said_by(by, header, talk, now);
+    if (by.peer < untaken_.size()) {
+        auto& [instance, epoch, heard, next] = untaken_of(by.peer);
+        while (next < heard.size() && !Session::precedes(frame.seq, heard[next].ack)) ++next;
+        if (next < heard.size()) told = heard[next];
+    }
     const auto arrived = by.arrival_of(frame.seq);
     recorder_->add(trace::AcknowledgedRecord{.flags = told.flags,
                                              .peer = by.peer,

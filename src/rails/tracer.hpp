@@ -38,9 +38,10 @@ public:
     void decided(const Link& link, std::span<Frame* const> frames, const Conversation& talk, base::Nanoseconds now);
     /// An acknowledgement came in over `by`, and is not taken yet: when it is, another one may have come, and nobody else would
     /// know when this one did.
-    [[gnu::noinline]] void heard(const Link& by, const FrameHeader& header, Conversation& talk, base::Nanoseconds now);
+    [[gnu::noinline]] void heard(const Link& by, const FrameHeader& header, const Conversation& talk,
+                                 base::Nanoseconds now);
     /// The frame is acknowledged by what came in over `by`, if by none that was heard before.
-    void acknowledged(const Link& by, const FrameHeader& header, const Frame& frame, Conversation& talk,
+    void acknowledged(const Link& by, const FrameHeader& header, const Frame& frame, const Conversation& talk,
                       base::Nanoseconds now) noexcept;
     /// The pieces of a large message, which carry `token`, may go.
     void offered(std::uint32_t peer, std::uint64_t token, std::uint64_t bytes, base::Nanoseconds now) noexcept;
@@ -61,6 +62,25 @@ private:
     };
 
     void record(const Link& link, std::span<Frame* const> frames, const Conversation& talk, base::Nanoseconds now);
+    /// What an acknowledgement said.
+    struct Heard {
+        std::uint32_t ack = 0;
+        std::uint8_t flags = 0;      // of its record (trace/format.hpp)
+        base::Nanoseconds at = 0;    // when it came,
+        base::Nanoseconds back = 0;  // and how long before that the newest frame had arrived
+    };
+    /// Of a peer's session: those that came with frames and were not taken at once, the oldest first; and the first that may
+    /// tell of a frame whose acknowledgement is taken next. They are taken within microseconds, and then no longer kept.
+    struct Untaken {
+        std::uint64_t instance = 0;
+        std::uint8_t epoch = 0;
+        std::vector<Heard> heard{};
+        std::size_t next = 0;
+    };
+    [[nodiscard]] static Heard said_by(const Link& by, const FrameHeader& header, const Conversation& talk,
+                                       base::Nanoseconds now) noexcept;
+
+    [[nodiscard]] Untaken& untaken_of(std::uint32_t peer) noexcept;
     void tell_unrecorded(std::uint32_t rail);
     void announce(const Link& link, const sched::Cost& cost);
     void explain(const Link& link, const Frame& frame, const Conversation& talk, base::Nanoseconds now);
@@ -77,6 +97,7 @@ private:
     std::optional<trace::Recorder> recorder_;
     std::vector<Announced> announced_;      // by link
     std::vector<std::uint64_t> instances_;  // by peer: the process whose name the file has
+    std::vector<Untaken> untaken_;          // by peer
 };
 
 }  // namespace railmux::rails
