@@ -20,6 +20,7 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "sched/spread.hpp"
 #include "transports/transport.hpp"
 
 namespace railmux::rails {
@@ -77,7 +78,11 @@ inline constexpr std::uint8_t ack_now = 2;  // the sender waits for this acknowl
 inline constexpr std::uint8_t denied = 4;   // fin: its put was not allowed, and is not there
 inline constexpr std::uint8_t behind = 8;   // whoever sends it has not kept up with what comes in lately. Stamped
 inline constexpr std::uint8_t timed = 16;   // asks when it comes, at once and over the same link; an ack: says it
-inline constexpr std::uint8_t all = ordered | ack_now | denied | behind | timed;
+// Two bits: how whoever sends it spreads heavy frames over rails (sched::Spread). Stamped.
+inline constexpr std::uint8_t spread = 96;
+inline constexpr std::uint8_t spread_shift = 5;
+inline constexpr std::uint8_t stamped = behind | spread;
+inline constexpr std::uint8_t all = ordered | ack_now | denied | timed | stamped;
 }  // namespace frame_flag
 
 /// Frames without a number that the other side has asked for: nothing but their queue bounds how many wait.
@@ -134,23 +139,29 @@ inline void write_header(std::byte* to, const FrameHeader& header) noexcept {
     base::store(to + 20, header.aux);
 }
 
+[[nodiscard]] inline sched::Spread spread_of(const FrameHeader& header) noexcept {
+    return static_cast<sched::Spread>((header.flags & frame_flag::spread) >> frame_flag::spread_shift);
+}
+
 /// The fields that are known only when a frame goes out.
 struct Stamp {
     Stamp() noexcept = default;
-    Stamp(std::uint32_t ack_, std::uint32_t consumed_, base::Nanoseconds held_, bool behind_) noexcept
-        : behind(behind_ ? std::byte{frame_flag::behind} : std::byte{0}),
+    Stamp(std::uint32_t ack_, std::uint32_t consumed_, base::Nanoseconds held_, bool behind,
+          sched::Spread spread) noexcept
+        : flags(std::byte{behind ? frame_flag::behind : std::uint8_t{0}} | std::byte{static_cast<std::uint8_t>(spread)}
+                                                                               << frame_flag::spread_shift),
           held(static_cast<std::uint16_t>(
               static_cast<std::uint64_t>(std::clamp<base::Nanoseconds>(held_, 0, held_longest)) / held_unit)),
           ack(ack_),
           consumed(consumed_) {}
     void put_on(std::byte* frame) const noexcept {
-        frame[1] = (frame[1] & ~std::byte{frame_flag::behind}) | behind;  // it may go out again
+        frame[1] = (frame[1] & ~std::byte{frame_flag::stamped}) | flags;  // it may go out again
         base::store(frame + 2, held);
         base::store(frame + 8, ack);
         base::store(frame + 12, consumed);
     }
 
-    std::byte behind{0};
+    std::byte flags{0};
     std::uint16_t held = 0;
     std::uint32_t ack = 0;
     std::uint32_t consumed = 0;
@@ -158,7 +169,7 @@ struct Stamp {
 
 /// Both at once, for a frame that is about to go out: a word at a time.
 inline void write_header(std::byte* to, const FrameHeader& header, const Stamp& stamp) noexcept {
-    const auto flags = static_cast<std::uint8_t>(header.flags | static_cast<std::uint8_t>(stamp.behind));
+    const auto flags = static_cast<std::uint8_t>(header.flags | static_cast<std::uint8_t>(stamp.flags));
     base::store(to, static_cast<std::uint64_t>(header.type) | std::uint64_t{flags} << 8 |
                         std::uint64_t{stamp.held} << 16 | std::uint64_t{header.seq} << 32);
     base::store(to + 8, stamp.ack | std::uint64_t{stamp.consumed} << 32);

@@ -314,8 +314,21 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         talk.candidates[i].cost.latency += links_.at(talk.links[i]).lag.least(busy_.time());
     }
     if (!policy_.predicts()) return;  // it takes no account of what is spare
+    find_spread(talk);
     talk.processors.choose(talk.candidates);
     talk.only = sched::only_choice(talk.candidates);
+}
+
+/// Turns go by what rails showed before they were taken: what goes so is no fair measure, nor what is hoped of an idle rail.
+void Ledger::find_spread(Conversation& talk) noexcept {
+    const auto before = std::exchange(talk.spread, talk.spread_contest.spread(talk.spread_there));
+    if (talk.spread == before) return;
+    for (std::size_t i = 0; i < talk.candidates.size(); ++i) {
+        auto& candidate = talk.candidates[i];
+        candidate.spread = talk.spread;
+        const auto shown = paces_[candidate.rail].per_byte();
+        candidate.turn = shown > 0 ? shown : talk.costs[i].per_byte;
+    }
 }
 
 }  // namespace railmux::rails

@@ -171,6 +171,7 @@ public:
     [[nodiscard]] bool balanced() const;
 
 private:
+    void find_spread(Conversation& talk) noexcept;
     // So many are put off at most: what they cost together is small, a sixteenth for each.
     static constexpr std::size_t most_late = 16;
     // What frames that were no choice cost is reckoned by what was known so long ago: rates change more slowly.

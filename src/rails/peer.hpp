@@ -30,6 +30,8 @@
 #include "sched/division.hpp"
 #include "sched/policy.hpp"
 #include "sched/processors.hpp"
+#include "sched/spread.hpp"
+#include "sched/spread_contest.hpp"
 
 namespace railmux::rails {
 
@@ -166,6 +168,9 @@ struct Conversation {
     PeerClock clock;
     sched::Contest light_contest{sched::Contest::Kind::light, 0};
     sched::Contest heavy_contest{sched::Contest::Kind::heavy, 0};
+    sched::SpreadContest spread_contest;
+    sched::Spread spread = sched::Spread::predicted;        // how heavy frames go,
+    sched::Spread spread_there = sched::Spread::predicted;  // ... and the peer's
     sched::Division division;
 
     // Of our data, by the peer's application, in credit units: only grows, and wraps around.

@@ -97,7 +97,7 @@ public:
     /// Whether a frame asks for nothing and is the next by both counts, while none is missing: then it is handed up at once,
     /// after took_next(). As most frames of messages are.
     [[nodiscard]] bool is_next(const FrameHeader& header) const noexcept {
-        return (header.flags & ~frame_flag::behind) == frame_flag::ordered && header.seq == highest_ &&
+        return (header.flags & ~frame_flag::stamped) == frame_flag::ordered && header.seq == highest_ &&
                header.order == expected_order_ && highest_ == received_.base() && held_count_ == 0;
     }
     void took_next() noexcept {

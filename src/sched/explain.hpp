@@ -22,9 +22,10 @@ struct Prospect {
 };
 
 struct Verdict {
-    std::size_t choice = 0;  // the candidate that takes it, or most of it
-    bool favoured = false;   // ... because frames like it fared best over it
-    bool rested = false;     // ... or because it has rested for longest
+    std::size_t choice = 0;             // the candidate that takes it, or most of it
+    bool favoured = false;              // ... because frames like it fared best over it
+    Spread spread = Spread::predicted;  // ... or as bursts like it are spread
+    bool rested = false;                // ... or because it has rested for longest
     std::vector<Prospect> prospects;
 };
 

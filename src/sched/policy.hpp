@@ -12,6 +12,7 @@
 #include <span>
 #include <string_view>
 
+#include "sched/spread.hpp"
 #include "sched/ticks.hpp"
 
 namespace railmux::sched {
@@ -48,8 +49,10 @@ struct Candidate {
     bool behind = false;           // one of the two ends does not keep up: what waits waits for it, whatever the rail
     bool favoured_light = false;   // ... and light frames fared best over it, or it is tried
     bool favoured_heavy = false;   // ... and heavy ones did
-    bool by_processors = false;    // the processors of the two ends move its bytes, and nothing else does
-    bool spare = false;            // adds nothing to the others, with which it shares a bottleneck
+    Spread spread = Spread::predicted;  // of heavy frames to its destination, which is what fared best, or is tried
+    Ticks turn = 0;                     // ... by_rate: what a byte takes, as it was shown before that began
+    bool by_processors = false;         // the processors of the two ends move its bytes, and nothing else does
+    bool spare = false;                 // adds nothing to the others, with which it shares a bottleneck
     bool saves_up = false;  // lately more passed at once than it carries in that time: what it had not used before
     bool bounded = false;   // its G is what bursts took at most: they show no more the shorter they are
     bool recent = false;    // the destination's last frame came over it: both sides are looking there

@@ -20,6 +20,9 @@ constexpr Ticks rested_part = 64;
 constexpr Ticks worth_saving_up = to_ticks(5 * base::microsecond);
 constexpr Ticks saving_part = 8;
 
+// So many messages a rail may have been left out for until it takes turns again.
+constexpr Ticks turns_saved = 4;
+
 // Of a split: a header and a closing frame come with each share.
 constexpr std::uint64_t least_share = 1024;
 // A put, that frame and its answer take the two processors about so long above any transport. Probes that met traffic have
@@ -116,6 +119,62 @@ std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_
     return several ? rested : none;
 }
 
+/// Of heavy frames that leave in bursts of their own: as they are found to fare best, or as is tried.
+std::size_t Vft::spread_out(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
+    switch (candidates.front().spread) {
+        case Spread::by_rate: return next_in_turn(candidates, bytes, true);
+        case Spread::in_turn: return next_in_turn(candidates, bytes, false);
+        case Spread::single: return fastest_alone(candidates, bytes);
+        default: return candidates.size();
+    }
+}
+
+/// Weighted fair queuing, with what a byte takes as weights, or equal ones. What a rail was not given counts for no more than
+/// the slowest one takes for some messages.
+std::size_t Vft::next_in_turn(std::span<const Candidate> candidates, std::uint64_t bytes, bool by_rate) noexcept {
+    const auto turn = [&](const Candidate& candidate) -> Ticks& {
+        auto& clock = clocks_[candidate.rail];
+        return by_rate ? clock.time_given : clock.bytes_given;
+    };
+    const auto takes = [&](const Candidate& candidate) { return times(bytes, by_rate ? candidate.turn : 1); };
+    Ticks most = 0;
+    Ticks longest = 0;
+    for (const auto& candidate : candidates) {
+        if (candidate.spare) continue;
+        most = std::max(most, turn(candidate));
+        longest = std::max(longest, takes(candidate));
+    }
+    auto next = candidates.size();
+    auto least = std::numeric_limits<Ticks>::max();
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        if (candidates[i].spare) continue;
+        auto& begin = turn(candidates[i]);
+        begin = std::max(begin, most - turns_saved * longest);
+        if (begin + takes(candidates[i]) >= least) continue;
+        next = i;
+        least = begin + takes(candidates[i]);
+    }
+    return next;
+}
+
+/// Of those that are about as fast the one that was used last.
+std::size_t Vft::fastest_alone(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept {
+    auto least = std::numeric_limits<Ticks>::max();
+    for (const auto& candidate : candidates) {
+        if (!candidate.spare) least = std::min(least, idle_delivery(candidate.cost, bytes));
+    }
+    auto fastest = candidates.size();
+    auto last = std::numeric_limits<Ticks>::min();
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        const auto& candidate = candidates[i];
+        if (candidate.spare || idle_delivery(candidate.cost, bytes) > least + least / saving_part) continue;
+        if (clocks_[candidate.rail].free <= last) continue;
+        fastest = i;
+        last = clocks_[candidate.rail].free;
+    }
+    return fastest;
+}
+
 /// A post that the fastest rail would not have needed takes the sender's CPU for a gap, in which it hands over nothing else. As
 /// many messages as the gain lasts for go with it, and each relieves the fastest rail of what it takes there.
 Ticks Vft::post_of_its_own(const Candidate& first, const Cost& fastest, std::uint64_t bytes) const noexcept {
@@ -141,6 +200,9 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
     const auto now_ticks = ticks(now);
+    if (candidates.front().spread != Spread::predicted && bytes > light_bytes && bytes <= heavy_bytes) [[unlikely]] {
+        if (const auto place = spread_out(candidates, bytes); place < candidates.size()) return place;
+    }
     if (const auto rested = most_rested(candidates, bytes); rested < candidates.size()) return rested;
     constexpr auto never = std::numeric_limits<Ticks>::max();
     std::size_t fastest = 0;
@@ -217,6 +279,8 @@ void Vft::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t 
     const auto leaving = candidate.stream ? (candidate.joins ? 0U : 1U) : messages;
     const auto gaps = static_cast<Ticks>(leaving) * gap(candidate.cost);
     clock.free = start + gaps + times(counted, candidate.cost.per_byte);
+    clock.time_given += times(counted, candidate.turn);
+    clock.bytes_given += static_cast<Ticks>(counted);
     if (candidate.backlog == 0) clock.gaps = 0, clock.bytes = 0;
     clock.gaps += gaps;
     clock.bytes += std::max<std::uint64_t>(bytes, 1);

@@ -62,7 +62,9 @@ public:
 
 private:
     struct Clock {
-        Ticks free = 0;           // when the rail is free again
+        Ticks free = 0;        // when the rail is free again
+        Ticks time_given = 0;  // by what was charged, whenever
+        Ticks bytes_given = 0;
         Ticks gap_per_byte = 0;   // what a byte of its backlog takes besides G: gaps over bytes
         Ticks gaps = 0;           // of the messages charged lately
         std::uint64_t bytes = 0;  // of these
@@ -74,6 +76,10 @@ private:
     [[nodiscard]] std::uint64_t smallest_share(const Cost& cost) const noexcept;
     [[nodiscard]] Ticks gap(const Cost& cost) const noexcept;
     [[nodiscard]] Ticks margin(Ticks time) const noexcept { return time / 100 * options_.margin_percent; }
+    [[nodiscard]] std::size_t spread_out(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept;
+    [[nodiscard]] std::size_t next_in_turn(std::span<const Candidate> candidates, std::uint64_t bytes,
+                                           bool by_rate) noexcept;
+    [[nodiscard]] std::size_t fastest_alone(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept;
     [[nodiscard]] Ticks post_of_its_own(const Candidate& first, const Cost& fastest,
                                         std::uint64_t bytes) const noexcept;
     [[nodiscard]] Ticks wait(const Candidate& candidate, Ticks now) const noexcept;

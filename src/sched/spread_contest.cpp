@@ -1,0 +1,140 @@
+#include "sched/spread_contest.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace railmux::sched {
+
+void SpreadContest::went(std::uint64_t bytes, const Score& score, bool follows, base::Nanoseconds now) noexcept {
+    if (std::exchange(others_, score.others) != score.others) interrupt();
+    if (score.handed - score.sent <= 1) {
+        begins(score, follows, now);
+    } else if (++since_ >= longest_burst) {
+        if (std::exchange(lone_, false)) interrupt();
+    } else if (trying_ && usual_burst_ > 0 && now - begun_ > 2 * longest_burst_time * usual_burst_ &&
+               now - begun_ > vain_after) {
+        lost_ += now - begun_;
+        end_trial(false, now);
+    }
+    window_.bytes += bytes;
+    ++window_.went;
+}
+
+/// A burst, with the frame that goes now. All that went before has arrived.
+void SpreadContest::begins(const Score& score, bool follows, base::Nanoseconds now) noexcept {
+    const auto took = now - std::exchange(begun_, now);
+    const bool follows_a_burst = std::exchange(since_, 0) < longest_burst && took <= pause;
+    if (!follows_a_burst || !std::exchange(lone_, true)) {
+        interrupt();
+        return begin_window(score);
+    }
+    if (!window_.open) return begin_window(score);
+    window_.time += usual_burst_ > 0 ? std::min(took, longest_burst_time * usual_burst_) : took;
+    ++window_.bursts;
+    judge(score, follows, now);
+}
+
+void SpreadContest::begin_window(const Score& score) noexcept { window_ = {.open = true, .at = score}; }
+
+/// There is nothing to compare with what comes now.
+void SpreadContest::interrupt() noexcept {
+    trying_ = false;
+    last_ = 0;
+    window_ = {};
+}
+
+void SpreadContest::forget() noexcept {
+    home_ = tried_ = Spread::predicted;
+    ways_ = {};
+    usual_burst_ = 0;
+    last_ = 0;
+}
+
+/// A message, there or back, of the window; 0: none went.
+Ticks SpreadContest::cost(const Score& score) const noexcept {
+    const std::uint32_t frames = (score.sent - window_.at.sent) + (score.received - window_.at.received);
+    return frames == 0 ? 0 : to_ticks(window_.time) / static_cast<Ticks>(frames);
+}
+
+bool SpreadContest::over() const noexcept {
+    return (window_.time >= window && window_.bursts >= window_bursts) ||
+           (window_.time >= longest_window && window_.bursts >= settling_bursts);
+}
+
+bool SpreadContest::another_traffic() const noexcept {
+    const auto bytes = window_.bytes / std::max<std::uint64_t>(window_.went, 1);
+    return bytes > usual_bytes_ + usual_bytes_ / 4 || usual_bytes_ > bytes + bytes / 4;
+}
+
+void SpreadContest::judge(const Score& score, bool follows, base::Nanoseconds now) noexcept {
+    if (trying_) return judge_trial(score, now);
+    if (!over()) return;
+    if (another_traffic()) {
+        forget();
+        usual_bytes_ = window_.bytes / window_.went;
+    }
+    const std::uint32_t heavy = score.heavy_received - window_.at.heavy_received;
+    led_ = follows && std::uint64_t{8} * heavy >= window_.went;
+    usual_burst_ = window_.time / window_.bursts;
+    const auto takes = cost(score);
+    begin_window(score);
+    const auto before = std::exchange(last_, takes);
+    if (led_ || takes == 0 || before == 0) return;
+    const auto [less, more] = std::minmax(takes, before);
+    if (more > less + less / unsteady_part) return;  // what rails had saved up is used up, or something else changes
+    // Nothing is known of rails that have changed.
+    if (of(home_).takes > 0 && less > 2 * of(home_).takes) forget();
+    of(home_).takes = (less + more) / 2;
+    if (now < ended_ + between_trials) return;
+    const auto way = next_way(now);
+    if (way == home_) return;
+    tried_ = way;
+    trying_ = settling_ = true;
+    won_ = 0;
+    lost_ = 0;
+}
+
+/// The best of those that are known to be better than what is done, else the first one that is due after what was tried last;
+/// or what is done.
+Spread SpreadContest::next_way(base::Nanoseconds now) const noexcept {
+    auto best = home_;
+    for (std::uint32_t i = 0; i < spreads; ++i) {
+        const auto way = static_cast<Spread>(i);
+        const bool known = of(way).takes > 0 && now >= ended_ + first_wait;
+        if (known && better(of(way).takes, of(best).takes)) best = way;
+    }
+    if (best != home_) return best;
+    for (std::uint32_t i = 1; i <= spreads; ++i) {
+        const auto way = static_cast<Spread>((static_cast<std::uint32_t>(tried_) + i) % spreads);
+        if (way != home_ && now >= of(way).due) return way;
+    }
+    return home_;
+}
+
+void SpreadContest::judge_trial(const Score& score, base::Nanoseconds now) noexcept {
+    const auto takes = cost(score);
+    const auto usual = of(home_).takes;
+    const bool vain = window_.time >= vain_after && window_.bursts >= vain_bursts && takes > usual + usual / 2;
+    const bool complete = settling_ ? window_.time >= settling && window_.bursts >= settling_bursts : over();
+    if (!vain && !complete) return;
+    if (takes > usual) lost_ += window_.time - window_.time * usual / takes;
+    if (!vain && another_traffic()) return interrupt();
+    begin_window(score);
+    if (!vain && std::exchange(settling_, false)) return;
+    auto& way = of(tried_);
+    way.takes = std::max(takes, won_ > 0 ? way.takes : 0);
+    if (vain || !better(takes, usual)) return end_trial(false, now);
+    if (++won_ == enough_windows) end_trial(true, now);
+}
+
+void SpreadContest::end_trial(bool won, base::Nanoseconds now) noexcept {
+    trying_ = false;
+    last_ = 0;
+    window_ = {};
+    ended_ = now;
+    auto& other = of(won ? std::exchange(home_, tried_) : tried_);
+    other.due = now + std::max(other.wait, std::min(wait_per_loss * lost_, longest_wait));
+    other.wait = won ? first_wait : std::min(2 * other.wait, longest_wait);
+}
+
+}  // namespace railmux::sched
