@@ -170,6 +170,7 @@ struct Conversation {
     sched::Contest heavy_contest{sched::Contest::Kind::heavy, 0};
     sched::SpreadContest spread_contest;
     sched::Spread spread = sched::Spread::predicted;        // how heavy frames go,
+    base::Nanoseconds turns_ended = 0;                      // when they went by rates last
     sched::Spread spread_there = sched::Spread::predicted;  // ... and the peer's
     sched::Division division;
 

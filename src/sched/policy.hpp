@@ -50,7 +50,7 @@ struct Candidate {
     bool favoured_light = false;   // ... and light frames fared best over it, or it is tried
     bool favoured_heavy = false;   // ... and heavy ones did
     Spread spread = Spread::predicted;  // of heavy frames to its destination, which is what fared best, or is tried
-    Ticks turn = 0;                     // ... by_rate: what a byte takes, as it was shown before that began
+    Ticks turn = 0;                     // ... by_rate: what a byte takes, as was shown before that began; 0: it was not
     bool by_processors = false;         // the processors of the two ends move its bytes, and nothing else does
     bool spare = false;                 // adds nothing to the others, with which it shares a bottleneck
     bool saves_up = false;  // lately more passed at once than it carries in that time: what it had not used before

@@ -7,7 +7,8 @@ namespace railmux::sched {
 
 void SpreadContest::went(std::uint64_t bytes, const Score& score, bool follows, base::Nanoseconds now) noexcept {
     if (std::exchange(others_, score.others) != score.others) interrupt();
-    if (score.handed - score.sent <= 1) {
+    // Light frames may have gone before it, or with it.
+    if (static_cast<std::int32_t>(score.sent - std::exchange(handed_, score.handed)) >= 0) {
         begins(score, follows, now);
     } else if (++since_ >= longest_burst) {
         if (std::exchange(lone_, false)) interrupt();
@@ -83,7 +84,7 @@ void SpreadContest::judge(const Score& score, bool follows, base::Nanoseconds no
     const auto [less, more] = std::minmax(takes, before);
     if (more > less + less / unsteady_part) return;  // what rails had saved up is used up, or something else changes
     // Nothing is known of rails that have changed.
-    if (of(home_).takes > 0 && less > 2 * of(home_).takes) forget();
+    if (less > of(home_).takes + of(home_).takes / 4 && of(home_).takes > 0) forget();
     of(home_).takes = (less + more) / 2;
     if (now < ended_ + between_trials) return;
     const auto way = next_way(now);
@@ -100,10 +101,9 @@ Spread SpreadContest::next_way(base::Nanoseconds now) const noexcept {
     auto best = home_;
     for (std::uint32_t i = 0; i < spreads; ++i) {
         const auto way = static_cast<Spread>(i);
-        const bool known = of(way).takes > 0 && now >= ended_ + first_wait;
-        if (known && better(of(way).takes, of(best).takes)) best = way;
+        if (of(way).takes > 0 && better(of(way).takes, of(best).takes)) best = way;
     }
-    if (best != home_) return best;
+    if (best != home_) return now >= ended_ + wait_if_better ? best : home_;
     for (std::uint32_t i = 1; i <= spreads; ++i) {
         const auto way = static_cast<Spread>((static_cast<std::uint32_t>(tried_) + i) % spreads);
         if (way != home_ && now >= of(way).due) return way;

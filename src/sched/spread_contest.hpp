@@ -35,8 +35,10 @@ public:
         std::uint32_t others = 0;          // changes when a large one is sent
     };
 
-    /// Whether frames leave in bursts, with nothing under way before each.
+    /// Whether heavy frames leave in bursts, with none under way before each.
     [[nodiscard]] bool lone() const noexcept { return lone_; }
+    /// Whether it is tried.
+    [[nodiscard]] bool trying() const noexcept { return lone_ && trying_ && !led_; }
     /// How the next one goes, where the peer spreads its own as it says.
     [[nodiscard]] Spread spread(Spread there) const noexcept {
         if (!lone_) return Spread::predicted;
@@ -67,9 +69,11 @@ private:
     static constexpr Ticks unsteady_part = 16;
     // From one trial to the next; of the same way, after a vain one, and after more of them, at most.
     static constexpr base::Nanoseconds between_trials = 10 * base::millisecond;
-    static constexpr base::Nanoseconds first_wait = 100 * base::millisecond;
+    static constexpr base::Nanoseconds first_wait = 25 * base::millisecond;
     static constexpr base::Nanoseconds longest_wait = 16 * base::second;
     static constexpr base::Nanoseconds wait_per_loss = 64;
+    // ... from one trial to that of a way that was better once.
+    static constexpr base::Nanoseconds wait_if_better = 25 * base::millisecond;
 
     /// What is known of one.
     struct Way {
@@ -105,16 +109,17 @@ private:
     bool lone_ = false;
     bool led_ = false;  // the peer tries
     bool trying_ = false;
-    bool settling_ = false;               // the trial
-    Spread home_ = Spread::predicted;     // how they go,
-    Spread tried_ = Spread::predicted;    // unless this is tried; or was, last
-    std::uint32_t since_ = 0;             // frames of ours, since a burst began
-    base::Nanoseconds begun_ = 0;         // the burst
-    std::uint32_t others_ = 0;            // as they were told
-    std::uint64_t usual_bytes_ = 0;       // of ours, on average
-    base::Nanoseconds usual_burst_ = 0;   // how long one takes, as they go usually
+    bool settling_ = false;              // the trial
+    Spread home_ = Spread::predicted;    // how they go,
+    Spread tried_ = Spread::predicted;   // unless this is tried; or was, last
+    std::uint32_t since_ = 0;            // frames of ours, since a burst began
+    std::uint32_t handed_ = 0;           // one beyond the number of the last one
+    base::Nanoseconds begun_ = 0;        // the burst
+    std::uint32_t others_ = 0;           // as they were told
+    std::uint64_t usual_bytes_ = 0;      // of ours, on average
+    base::Nanoseconds usual_burst_ = 0;  // how long one takes, as they go usually
     std::array<Way, spreads> ways_{};
-    Ticks last_ = 0;              // what a message took in the last window; 0: there was none to compare
+    Ticks last_ = 0;               // what a message took in the last window; 0: there was none to compare
     base::Nanoseconds ended_ = 0;  // the last trial
     base::Nanoseconds lost_ = 0;   // by the one under way
     std::uint32_t won_ = 0;        // windows of that

@@ -40,6 +40,10 @@ constexpr std::uint64_t mix_bytes = 64 * 1024;
     const auto place = place_of(&Candidate::favoured_heavy);
     return place == candidates.size() && bytes <= light_bytes ? place_of(&Candidate::favoured_light) : place;
 }
+/// By traffic: what probes or bursts saw of rails that pass bursts at once is no rate.
+bool rates_known(std::span<const Candidate> candidates) noexcept {
+    return std::ranges::all_of(candidates, [](const auto& each) { return each.spare || each.turn > 0; });
+}
 }  // namespace
 
 inline Ticks Vft::idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept {
@@ -122,7 +126,8 @@ std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_
 /// Of heavy frames that leave in bursts of their own: as they are found to fare best, or as is tried.
 std::size_t Vft::spread_out(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
     switch (candidates.front().spread) {
-        case Spread::by_rate: return next_in_turn(candidates, bytes, true);
+        case Spread::by_rate:
+            return rates_known(candidates) ? next_in_turn(candidates, bytes, true) : candidates.size();
         case Spread::in_turn: return next_in_turn(candidates, bytes, false);
         case Spread::single: return fastest_alone(candidates, bytes);
         default: return candidates.size();
@@ -132,27 +137,30 @@ std::size_t Vft::spread_out(std::span<const Candidate> candidates, std::uint64_t
 /// Weighted fair queuing, with what a byte takes as weights, or equal ones. What a rail was not given counts for no more than
 /// the slowest one takes for some messages.
 std::size_t Vft::next_in_turn(std::span<const Candidate> candidates, std::uint64_t bytes, bool by_rate) noexcept {
-    const auto turn = [&](const Candidate& candidate) -> Ticks& {
+    const auto given = [&](const Candidate& candidate) -> std::uint64_t& {
         auto& clock = clocks_[candidate.rail];
         return by_rate ? clock.time_given : clock.bytes_given;
     };
     const auto takes = [&](const Candidate& candidate) { return times(bytes, by_rate ? candidate.turn : 1); };
-    Ticks most = 0;
+    const auto begin = given(candidates.front());
+    const auto ahead = [&](const Candidate& candidate) { return static_cast<Ticks>(given(candidate) - begin); };
+    auto most = std::numeric_limits<Ticks>::min();
     Ticks longest = 0;
     for (const auto& candidate : candidates) {
         if (candidate.spare) continue;
-        most = std::max(most, turn(candidate));
+        most = std::max(most, ahead(candidate));
         longest = std::max(longest, takes(candidate));
     }
     auto next = candidates.size();
     auto least = std::numeric_limits<Ticks>::max();
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        if (candidates[i].spare) continue;
-        auto& begin = turn(candidates[i]);
-        begin = std::max(begin, most - turns_saved * longest);
-        if (begin + takes(candidates[i]) >= least) continue;
+        const auto& candidate = candidates[i];
+        if (candidate.spare) continue;
+        const auto counts = std::max(ahead(candidate), most - turns_saved * longest);
+        given(candidate) = begin + static_cast<std::uint64_t>(counts);
+        if (counts + takes(candidate) >= least) continue;
         next = i;
-        least = begin + takes(candidates[i]);
+        least = counts + takes(candidate);
     }
     return next;
 }
@@ -279,8 +287,8 @@ void Vft::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t 
     const auto leaving = candidate.stream ? (candidate.joins ? 0U : 1U) : messages;
     const auto gaps = static_cast<Ticks>(leaving) * gap(candidate.cost);
     clock.free = start + gaps + times(counted, candidate.cost.per_byte);
-    clock.time_given += times(counted, candidate.turn);
-    clock.bytes_given += static_cast<Ticks>(counted);
+    clock.time_given += static_cast<std::uint64_t>(times(counted, candidate.turn));
+    clock.bytes_given += counted;
     if (candidate.backlog == 0) clock.gaps = 0, clock.bytes = 0;
     clock.gaps += gaps;
     clock.bytes += std::max<std::uint64_t>(bytes, 1);

@@ -62,9 +62,10 @@ public:
 
 private:
     struct Clock {
-        Ticks free = 0;        // when the rail is free again
-        Ticks time_given = 0;  // by what was charged, whenever
-        Ticks bytes_given = 0;
+        Ticks free = 0;  // when the rail is free again
+        // By what was charged, whenever: they wrap around.
+        std::uint64_t time_given = 0;  // while it had turns by rate
+        std::uint64_t bytes_given = 0;
         Ticks gap_per_byte = 0;   // what a byte of its backlog takes besides G: gaps over bytes
         Ticks gaps = 0;           // of the messages charged lately
         std::uint64_t bytes = 0;  // of these

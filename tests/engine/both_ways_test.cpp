@@ -11,7 +11,7 @@ namespace {
 
 /// 1 Gbit/s beside 100 Mbit/s, or without; both shaped by token buckets.
 struct Uneven {
-    explicit Uneven(bool both) {
+    explicit Uneven(bool both, double second = 80) {
         const auto add = [&](const char* device, double per_byte) {
             auto timing = test::sim::simple_timing(4000, 300, 300, 400, per_byte);
             timing.burst_bytes = 256 << 10;
@@ -21,7 +21,7 @@ struct Uneven {
             }
         };
         add("eth0", 8);
-        if (both) add("eth1", 80);
+        if (both) add("eth1", second);
         a = hosts.start("a", "vft");
         b = hosts.start("b", "vft");
         to_b = a->add_peer(b->address());
@@ -111,6 +111,55 @@ TEST_CASE("large messages to and fro take no longer over two rails than over the
     CAPTURE(bytes, alone, both);
     // Which of the two leads is chance. The slow rail is thought better of as time goes by, and then given some again.
     CHECK(both < (bytes > 256 * 1024 ? 1.10 : 1.03) * alone);
+}
+
+TEST_CASE("bursts to and fro use what a rail saves up meanwhile", "[engine]") {
+    // What the second rail brings by its rate, and less: it is found by trials, and goes on being tried.
+    struct Bursts {
+        double second;
+        std::size_t burst;
+        double of_alone;
+    };
+    const auto bursts = GENERATE(Bursts{8, 1, 0.6}, Bursts{8, 8, 0.6}, Bursts{80, 8, 0.97});
+    const auto taken = [&](bool both) {
+        Uneven pair(both, bursts.second);
+        const auto data = pattern(4096);
+        std::vector<std::vector<std::byte>> got(bursts.burst, std::vector<std::byte>(data.size()));
+        const auto send = [&](messaging::Engine& from, Peer receiver, messaging::Engine& to, Peer sender) {
+            std::vector<Request> requests;
+            for (auto& each : got) {
+                const MutableBuffer in(each);
+                requests.push_back(to.irecv(sender, 1, {&in, 1}, nullptr));
+            }
+            for (std::size_t i = 0; i < bursts.burst; ++i) {
+                const ConstBuffer out(data);
+                requests.push_back(from.isend(receiver, 1, {&out, 1}, nullptr));
+            }
+            pair.hosts.until({&from, &to}, [&] {
+                bool over = true;
+                for (std::size_t i = 0; i < requests.size(); ++i) {
+                    if (requests[i].active()) static_cast<void>((i < bursts.burst ? to : from).test(requests[i]));
+                    over = over && !requests[i].active();
+                }
+                return over;
+            });
+        };
+        const auto exchange = [&](base::Nanoseconds time) {
+            const auto begin = pair.hosts.fabric.now();
+            std::uint32_t count = 0;
+            for (; pair.hosts.fabric.now() < begin + time; ++count) {
+                send(*pair.a, pair.to_b, *pair.b, pair.to_a);
+                send(*pair.b, pair.to_a, *pair.a, pair.to_b);
+            }
+            return static_cast<double>(pair.hosts.fabric.now() - begin) / count;
+        };
+        static_cast<void>(exchange(600 * base::millisecond));  // until that is known
+        return exchange(400 * base::millisecond);
+    };
+    const auto alone = taken(false);
+    const auto both = taken(true);
+    CAPTURE(bursts.second, bursts.burst, alone, both);
+    CHECK(both < bursts.of_alone * alone);
 }
 
 TEST_CASE("a large message that is left whole does not stay on a rail that slows down", "[engine]") {

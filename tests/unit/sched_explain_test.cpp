@@ -65,6 +65,13 @@ TEST_CASE("explain: one frame, and why it goes there", "[sched]") {
     CHECK(in_turn.choice == 1);
     CHECK_THAT(sched::reason(rested, in_turn, rails, names), Contains("it has rested for longest"));
 
+    for (auto& rail : rails) rail.spread = sched::Spread::in_turn;
+    const auto spread = sched::judge(rested, rails, 16 * 1024, 1'000'000, false);
+    CHECK_FALSE(spread.rested);
+    CHECK_THAT(sched::reason(rested, spread, rails, names),
+               Contains("bursts like it fare best over all rails in turn"));
+    for (auto& rail : rails) rail.spread = sched::Spread::predicted;
+
     for (auto& rail : rails) rail.saves_up = true;
     rails[1].cost.slope += to_ticks(0.5);  // by more than the margin, and to a stream
     rails[0].stream = rails[1].stream = rails[1].recent = true;

@@ -314,3 +314,40 @@ TEST_CASE("a spare rail is used only where there is no other", "[sched][vft]") {
     const auto shares = split(vft, rails, mib);
     CHECK(std::ranges::count(shares, std::uint64_t{0}) < 3);
 }
+
+TEST_CASE("bursts are spread as is found to be best", "[sched][vft][spread]") {
+    Vft vft(2);
+    std::array rails{rail(0, 8), rail(1, 80)};
+    const auto shares = [&](sched::Spread spread, std::uint64_t bytes) {
+        std::array<int, 2> messages{};
+        for (auto& each : rails) each.spread = spread, each.turn = each.cost.per_byte;
+        for (int i = 0; i < 1100; ++i) {
+            const auto place = vft.choose(rails, bytes, 0);
+            vft.charge(rails[place], bytes, 0);
+            ++messages[place];
+        }
+        return messages;
+    };
+    for (int i = 0; i < 100; ++i) vft.charge(rails[0], 4096, 0);  // what was before counts for little
+    const auto in_turn = shares(sched::Spread::in_turn, 4096);
+    CHECK(std::abs(in_turn[0] - in_turn[1]) <= 5);
+    const auto by_rate = shares(sched::Spread::by_rate, 4096);
+    CHECK(std::abs(by_rate[0] - 10 * by_rate[1]) <= 50);
+    CHECK(shares(sched::Spread::single, 4096) == std::array{1100, 0});
+    CHECK(shares(sched::Spread::in_turn, 8) == std::array{1100, 0});         // a light one
+    CHECK(shares(sched::Spread::in_turn, 64 << 10) == std::array{1100, 0});  // and one that others know more of
+
+    SECTION("over the one that was used last, of two that are about as fast") {
+        std::array even{rail(0, 8), rail(1, 8)};
+        for (auto& each : even) each.spread = sched::Spread::single;
+        vft.charge(even[1], 1 << 20, 0);
+        vft.charge(even[1], 1 << 20, 0);
+        const auto last = vft.choose(even, 4096, base::second);
+        CHECK(vft.choose(even, 4096, base::second) == last);
+    }
+    SECTION("not over a spare one") {
+        rails[1].spare = true;
+        CHECK(shares(sched::Spread::in_turn, 4096) == std::array{1100, 0});
+        CHECK(shares(sched::Spread::by_rate, 4096) == std::array{1100, 0});
+    }
+}
