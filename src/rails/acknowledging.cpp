@@ -86,7 +86,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     auto& talk = *peers_[peer].talk;
     if (sack.size() > Session::max_sack_bytes) return false;
     talk.behind_there = (header.flags & frame_flag::behind) != 0;
-    talk.spread_there = spread_of(header);
+    talk.spreading.heard(header);
     bool moved = credit;
     const auto take = [&](const auto& note) {
         Ledger::Taking taking(ledger_, link, header, now);

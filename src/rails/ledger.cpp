@@ -314,25 +314,9 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         talk.candidates[i].cost.latency += links_.at(talk.links[i]).lag.least(busy_.time());
     }
     if (!policy_.predicts()) return;  // it takes no account of what is spare
-    find_spread(talk, now);
+    talk.spreading.tell(talk.candidates, paces_, now);
     talk.processors.choose(talk.candidates);
     talk.only = sched::only_choice(talk.candidates);
-}
-
-/// Turns go by what rails showed before they were taken: what goes so is no fair measure, nor what is hoped of an idle rail.
-/// So those that served are kept while another way is tried; who follows does not know, but trials are short.
-void Ledger::find_spread(Conversation& talk, base::Nanoseconds now) noexcept {
-    const auto before = std::exchange(talk.spread, talk.spread_contest.spread(talk.spread_there));
-    if (talk.spread == before) return;
-    if (before == sched::Spread::by_rate) talk.turns_ended = now;
-    const bool by_rate = talk.spread == sched::Spread::by_rate;
-    const bool known = std::ranges::all_of(talk.candidates, [](const auto& each) { return each.turn > 0; });
-    const bool kept = known && !talk.spread_contest.trying() && now - talk.turns_ended < longest_trial;
-    for (auto& candidate : talk.candidates) {
-        candidate.spread = talk.spread;
-        if (by_rate && !kept) candidate.turn = paces_[candidate.rail].per_byte();
-    }
-    if (by_rate && !kept) sched::shade_turns(talk.candidates);
 }
 
 }  // namespace railmux::rails

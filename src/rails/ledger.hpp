@@ -171,9 +171,6 @@ public:
     [[nodiscard]] bool balanced() const;
 
 private:
-    // Of how bursts go: windows of 40 ms at most.
-    static constexpr base::Nanoseconds longest_trial = 150 * base::millisecond;
-    void find_spread(Conversation& talk, base::Nanoseconds now) noexcept;
     // So many are put off at most: what they cost together is small, a sixteenth for each.
     static constexpr std::size_t most_late = 16;
     // What frames that were no choice cost is reckoned by what was known so long ago: rates change more slowly.

@@ -26,12 +26,11 @@
 #include "rails/peer_clock.hpp"
 #include "rails/process_address.hpp"
 #include "rails/session.hpp"
+#include "rails/spreading.hpp"
 #include "sched/contest.hpp"
 #include "sched/division.hpp"
 #include "sched/policy.hpp"
 #include "sched/processors.hpp"
-#include "sched/spread.hpp"
-#include "sched/spread_contest.hpp"
 
 namespace railmux::rails {
 
@@ -168,10 +167,7 @@ struct Conversation {
     PeerClock clock;
     sched::Contest light_contest{sched::Contest::Kind::light, 0};
     sched::Contest heavy_contest{sched::Contest::Kind::heavy, 0};
-    sched::SpreadContest spread_contest;
-    sched::Spread spread = sched::Spread::predicted;        // how heavy frames go,
-    base::Nanoseconds turns_ended = 0;                      // when they went by rates last
-    sched::Spread spread_there = sched::Spread::predicted;  // ... and the peer's
+    Spreading spreading;
     sched::Division division;
 
     // Of our data, by the peer's application, in credit units: only grows, and wraps around.

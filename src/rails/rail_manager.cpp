@@ -341,8 +341,7 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.lead = {};
     talk.light_contest = {sched::Contest::Kind::light, talk.links.size()};
     talk.heavy_contest = {sched::Contest::Kind::heavy, talk.links.size()};
-    talk.spread_contest = {};
-    talk.spread = sched::Spread::predicted;
+    talk.spreading = {};
     talk.division = {};
     talk.refreshed = Conversation::not_yet;
     talk.only = Conversation::none;

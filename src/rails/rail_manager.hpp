@@ -273,7 +273,6 @@ private:
     [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] std::size_t favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
     void note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
-    static void note_spread(Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
     void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept;
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void unsettle(Link& link, base::Nanoseconds now);

@@ -73,8 +73,10 @@ void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::
 /// What becomes of frames that go so shows whether others should, and whether light ones need a choice of their own.
 void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now) {
     const bool light = frame.wire_bytes() <= sched::light_bytes;
-    if (!light && policy_.predicts()) note_spread(talk, frame, now);
-    if (talk.candidates[choice].behind && policy_.predicts() && (light || !talk.spread_contest.lone())) {
+    if (!light && frame.wire_bytes() <= sched::heavy_bytes && policy_.predicts()) {
+        talk.spreading.went(frame.wire_bytes(), talk.session, talk.candidates, talk.large, talk.follows, now);
+    }
+    if (talk.candidates[choice].behind && policy_.predicts() && (light || !talk.spreading.lone())) {
         const sched::Contest::Score score{.handed = talk.session.numbered(),
                                           .sent = talk.session.heard(),
                                           .received = talk.session.ack(),
@@ -83,17 +85,6 @@ void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_
         contest.went(choice, talk.candidates, score, talk.follows, now);
     }
     if (light) find_lead(talk, choice, now);
-}
-
-/// Of heavy ones, where they leave in bursts: whether they should be spread otherwise.
-void RailManager::note_spread(Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept {
-    if (frame.wire_bytes() > sched::heavy_bytes) return;
-    sched::SpreadContest::Score score{.handed = talk.session.numbered(),
-                                      .sent = talk.session.heard(),
-                                      .received = talk.session.ack(),
-                                      .others = talk.large};
-    for (const auto& candidate : talk.candidates) score.heavy_received += candidate.heavy_received;
-    talk.spread_contest.went(frame.wire_bytes(), score, talk.follows, now);
 }
 
 /// Whether light frames that follow one for which that was the choice need none of their own.

@@ -29,7 +29,7 @@ RAILMUX_IN_LINE void RailManager::send(std::uint32_t peer, Conversation& talk, F
 RAILMUX_IN_LINE Stamp RailManager::stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept {
     const auto ack = talk.session.ack();
     const auto held = talk.newest == ack ? now - talk.arrived : held_longest;  // else another one came in later
-    return {ack, talk.owed.consumed, held, keeping_up_.behind(), talk.spread};
+    return {ack, talk.owed.consumed, held, keeping_up_.behind(), talk.spreading.now()};
 }
 
 /// A small frame, stamped just now, without bulk, for a rail that copies it, over a link that nothing waits for: it needs no

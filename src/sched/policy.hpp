@@ -6,6 +6,7 @@
 // Lifetime: owned by the context.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -71,6 +72,12 @@ struct Candidate {
         only = i;
     }
     return only;
+}
+
+/// Whether traffic has shown the rates that turns go by, of all rails that count: what probes or bursts see of rails that pass
+/// bursts at once is none.
+[[nodiscard]] inline bool rates_shown(std::span<const Candidate> candidates) noexcept {
+    return std::ranges::all_of(candidates, [](const auto& each) { return each.spare || each.turn > 0; });
 }
 
 class Policy {

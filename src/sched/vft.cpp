@@ -40,10 +40,6 @@ constexpr std::uint64_t mix_bytes = 64 * 1024;
     const auto place = place_of(&Candidate::favoured_heavy);
     return place == candidates.size() && bytes <= light_bytes ? place_of(&Candidate::favoured_light) : place;
 }
-/// By traffic: what probes or bursts saw of rails that pass bursts at once is no rate.
-bool rates_known(std::span<const Candidate> candidates) noexcept {
-    return std::ranges::all_of(candidates, [](const auto& each) { return each.spare || each.turn > 0; });
-}
 }  // namespace
 
 inline Ticks Vft::idle_delivery(const Cost& cost, std::uint64_t bytes) const noexcept {
@@ -127,7 +123,7 @@ std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_
 std::size_t Vft::spread_out(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
     switch (candidates.front().spread) {
         case Spread::by_rate:
-            return rates_known(candidates) ? next_in_turn(candidates, bytes, true) : candidates.size();
+            return rates_shown(candidates) ? next_in_turn(candidates, bytes, true) : candidates.size();
         case Spread::in_turn: return next_in_turn(candidates, bytes, false);
         case Spread::single: return fastest_alone(candidates, bytes);
         default: return candidates.size();

@@ -1,0 +1,65 @@
+// Spreading: how heavy frames to a peer are spread over its links, where they leave in bursts (sched::SpreadContest): what is
+// tried here, or what the peer says that it does, and by which rates turns go.
+//
+// Threads: one thread at a time.
+// Lifetime: a value; of one peer and its links; a new one for others.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+
+#include "base/clock.hpp"
+#include "rails/frame.hpp"
+#include "rails/session.hpp"
+#include "sched/pace.hpp"
+#include "sched/policy.hpp"
+#include "sched/settling.hpp"
+#include "sched/spread_contest.hpp"
+
+namespace railmux::rails {
+
+class Spreading {
+public:
+    /// How they go now.
+    [[nodiscard]] sched::Spread now() const noexcept { return now_; }
+    /// Whether they leave in bursts.
+    [[nodiscard]] bool lone() const noexcept { return contest_.lone(); }
+
+    /// A frame of the peer's came in.
+    void heard(const FrameHeader& header) noexcept { there_ = spread_of(header); }
+    /// One of so many bytes goes. `large`: changes when one is sent that is longer than heavy ones; `follows`: the peer tries.
+    void went(std::uint64_t bytes, const Session& session, std::span<const sched::Candidate> candidates,
+              std::uint32_t large, bool follows, base::Nanoseconds when) noexcept {
+        sched::SpreadContest::Score score{
+            .handed = session.numbered(), .sent = session.heard(), .received = session.ack(), .others = large};
+        for (const auto& candidate : candidates) score.heavy_received += candidate.heavy_received;
+        contest_.went(bytes, score, follows, when);
+    }
+
+    /// Tells the candidates how the next ones go. Turns go by what rails showed before they were taken: what goes so is no fair
+    /// measure, nor what is hoped of an idle rail. So those that served are kept while another way is tried; who follows does
+    /// not know, but trials are short.
+    void tell(std::span<sched::Candidate> candidates, std::span<const sched::Pace> paces,
+              base::Nanoseconds when) noexcept {
+        const auto before = std::exchange(now_, contest_.spread(there_));
+        if (now_ == before) return;
+        if (before == sched::Spread::by_rate) turns_ended_ = when;
+        for (auto& candidate : candidates) candidate.spread = now_;
+        if (now_ != sched::Spread::by_rate) return;
+        if (sched::rates_shown(candidates) && !contest_.trying() && when - turns_ended_ < longest_trial) return;
+        for (auto& candidate : candidates) candidate.turn = paces[candidate.rail].per_byte();
+        sched::shade_turns(candidates);
+    }
+
+private:
+    // Windows of 40 ms at most, and what comes before these.
+    static constexpr base::Nanoseconds longest_trial = 150 * base::millisecond;
+
+    sched::SpreadContest contest_;
+    sched::Spread now_ = sched::Spread::predicted;
+    sched::Spread there_ = sched::Spread::predicted;  // as the peer says
+    base::Nanoseconds turns_ended_ = 0;               // by rates, the last ones
+};
+
+}  // namespace railmux::rails
