@@ -13,6 +13,8 @@ constexpr std::uint64_t wide_bytes = 16 * 1024;
 // So well is a latency known under traffic.
 constexpr sched::Ticks known_to = sched::to_ticks(10 * base::microsecond);
 
+constexpr std::size_t told_bytes = ArrivalTimes::size + ShownRate::size;
+
 /// An acknowledgement with so many bytes of something else in front of its bits.
 Frame* ack_frame(FramePool& pool, const Session& session, FrameHeader header, std::size_t in_front) {
     std::array<std::byte, Session::max_sack_bytes> sack;
@@ -31,9 +33,11 @@ Frame* ack_frame(FramePool& pool, const Session& session, FrameHeader header, st
 
 Frame* ack_frame(FramePool& pool, const Session& session) { return ack_frame(pool, session, {}, 0); }
 
-Frame* time_frame(FramePool& pool, const Session& session, std::uint32_t seq, const ArrivalTimes& times) {
-    Frame* frame = ack_frame(pool, session, {.flags = frame_flag::timed, .seq = seq}, ArrivalTimes::size);
+Frame* time_frame(FramePool& pool, const Session& session, std::uint32_t seq, const ArrivalTimes& times,
+                  const ShownRate& rate) {
+    Frame* frame = ack_frame(pool, session, {.flags = frame_flag::timed, .seq = seq}, told_bytes);
     times.write(frame->data() + FrameHeader::size);
+    rate.write(frame->data() + FrameHeader::size + ArrivalTimes::size);
     return frame;
 }
 

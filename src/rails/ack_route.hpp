@@ -15,14 +15,16 @@
 #include "rails/link.hpp"
 #include "rails/peer.hpp"
 #include "rails/session.hpp"
+#include "rails/shown_rate.hpp"
 #include "sched/policy.hpp"
 
 namespace railmux::rails {
 
 /// What has arrived. Nobody acknowledges it, and it may be lost or come twice.
 [[nodiscard]] Frame* ack_frame(FramePool& pool, const Session& session);
-/// The same, and the answer to the frame `seq`, which was to be timed.
-[[nodiscard]] Frame* time_frame(FramePool& pool, const Session& session, std::uint32_t seq, const ArrivalTimes& times);
+/// The same, and the answer to the frame `seq`, which was to be timed; and what traffic has shown here of some rail.
+[[nodiscard]] Frame* time_frame(FramePool& pool, const Session& session, std::uint32_t seq, const ArrivalTimes& times,
+                                const ShownRate& rate);
 
 class AckRoute {
 public:

@@ -28,6 +28,7 @@
 #include "rails/link.hpp"
 #include "rails/peer.hpp"
 #include "rails/rounds.hpp"
+#include "rails/shown_rate.hpp"
 #include "rails/tracer.hpp"
 #include "sched/node_load.hpp"
 #include "sched/pace.hpp"
@@ -155,6 +156,10 @@ public:
     void look(const Link& link) noexcept {
         auto& talk = *peers_[link.peer].talk;
         sched::look_at_backlog(talk.candidates[link.place], paces_[link.rail], node_, looks_.looked);
+    }
+    /// What traffic has shown of its rail.
+    [[nodiscard]] ShownRate shown(const Link& link) const noexcept {
+        return {static_cast<std::uint16_t>(link.rail), link.remote_rail, paces_[link.rail].per_byte()};
     }
     [[nodiscard]] const sched::Pace& pace(std::uint32_t rail) const noexcept { return paces_[rail]; }
     [[nodiscard]] std::uint64_t allowance(std::uint32_t rail) const noexcept {

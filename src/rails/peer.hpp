@@ -168,6 +168,7 @@ struct Conversation {
     sched::Contest light_contest{sched::Contest::Kind::light, 0};
     sched::Contest heavy_contest{sched::Contest::Kind::heavy, 0};
     Spreading spreading;
+    std::uint32_t told = 0;  // the place of the link whose rate the peer was told last (ShownRate)
     sched::Division division;
 
     // Of our data, by the peer's application, in credit units: only grows, and wraps around.

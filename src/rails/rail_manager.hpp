@@ -291,9 +291,10 @@ private:
 
     // Acknowledging (acknowledging.cpp)
     void send_ack(Conversation& talk, base::Nanoseconds now);
-    void tell_time(Link& link, const Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
+    void tell_time(Link& link, Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                 base::Nanoseconds now);
+    void hear_rate(const Conversation& talk, const ShownRate& rate) noexcept;
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                                  bool credit, base::Nanoseconds now);
     [[nodiscard]] bool take_heard();

@@ -12,7 +12,6 @@
 #include "base/clock.hpp"
 #include "rails/frame.hpp"
 #include "rails/session.hpp"
-#include "sched/pace.hpp"
 #include "sched/policy.hpp"
 #include "sched/settling.hpp"
 #include "sched/spread_contest.hpp"
@@ -34,21 +33,23 @@ public:
         sched::SpreadContest::Score score{
             .handed = session.numbered(), .sent = session.heard(), .received = session.ack(), .others = large};
         for (const auto& candidate : candidates) score.heavy_received += candidate.heavy_received;
+        score.rates_shown = sched::rates_shown(candidates);
         contest_.went(bytes, score, follows, when);
     }
 
     /// Tells the candidates how the next ones go. Turns go by what rails showed before they were taken: what goes so is no fair
     /// measure, nor what is hoped of an idle rail. So those that served are kept while another way is tried; who follows does
     /// not know, but trials are short.
-    void tell(std::span<sched::Candidate> candidates, std::span<const sched::Pace> paces,
-              base::Nanoseconds when) noexcept {
+    void tell(std::span<sched::Candidate> candidates, base::Nanoseconds when) noexcept {
         const auto before = std::exchange(now_, contest_.spread(there_));
-        if (now_ == before) return;
-        if (before == sched::Spread::by_rate) turns_ended_ = when;
-        for (auto& candidate : candidates) candidate.spread = now_;
+        if (now_ != before) {
+            if (before == sched::Spread::by_rate) turns_ended_ = when;
+            for (auto& candidate : candidates) candidate.spread = now_;
+        }
         if (now_ != sched::Spread::by_rate) return;
-        if (sched::rates_shown(candidates) && !contest_.trying() && when - turns_ended_ < longest_trial) return;
-        for (auto& candidate : candidates) candidate.turn = paces[candidate.rail].per_byte();
+        const bool goes_on = now_ == before || (!contest_.trying() && when - turns_ended_ < longest_trial);
+        if ((goes_on && sched::turns_known(candidates)) || !sched::rates_shown(candidates)) return;
+        for (auto& candidate : candidates) candidate.turn = candidate.shown;
         sched::shade_turns(candidates);
     }
 

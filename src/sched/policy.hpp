@@ -51,12 +51,13 @@ struct Candidate {
     bool favoured_light = false;   // ... and light frames fared best over it, or it is tried
     bool favoured_heavy = false;   // ... and heavy ones did
     Spread spread = Spread::predicted;  // of heavy frames to its destination, which is what fared best, or is tried
-    Ticks turn = 0;                     // ... by_rate: what a byte takes, as was shown before that began; 0: it was not
-    bool by_processors = false;         // the processors of the two ends move its bytes, and nothing else does
-    bool spare = false;                 // adds nothing to the others, with which it shares a bottleneck
-    bool saves_up = false;  // lately more passed at once than it carries in that time: what it had not used before
-    bool bounded = false;   // its G is what bursts took at most: they show no more the shorter they are
-    bool recent = false;    // the destination's last frame came over it: both sides are looking there
+    Ticks turn = 0;                     // ... by_rate: what a byte takes, as was shown before that began
+    Ticks shown = 0;  // what a byte takes, as traffic has shown: ours, or the peer's over the same link; 0: nothing has
+    bool by_processors = false;  // the processors of the two ends move its bytes, and nothing else does
+    bool spare = false;          // adds nothing to the others, with which it shares a bottleneck
+    bool saves_up = false;       // lately more passed at once than it carries in that time: what it had not used before
+    bool bounded = false;        // its G is what bursts took at most: they show no more the shorter they are
+    bool recent = false;         // the destination's last frame came over it: both sides are looking there
     std::uint32_t heavy_received = 0;  // heavy frames of the destination's that it brought; wraps around
     Ticks latency_bound = 0;           // the latency of its link is no more, by what traffic took; 0: nobody knows
     std::uint64_t claimed = 0;         // bytes that other destinations' large messages will still bring; split only
@@ -74,10 +75,14 @@ struct Candidate {
     return only;
 }
 
-/// Whether traffic has shown the rates that turns go by, of all rails that count: what probes or bursts see of rails that pass
-/// bursts at once is none.
-[[nodiscard]] inline bool rates_shown(std::span<const Candidate> candidates) noexcept {
+/// Whether there are rates for turns to go by, of all rails that count.
+[[nodiscard]] inline bool turns_known(std::span<const Candidate> candidates) noexcept {
     return std::ranges::all_of(candidates, [](const auto& each) { return each.spare || each.turn > 0; });
+}
+
+/// Whether traffic has shown such rates: what probes or bursts see of rails that pass bursts at once is none.
+[[nodiscard]] inline bool rates_shown(std::span<const Candidate> candidates) noexcept {
+    return std::ranges::all_of(candidates, [](const auto& each) { return each.spare || each.shown > 0; });
 }
 
 class Policy {

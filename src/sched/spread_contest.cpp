@@ -87,7 +87,7 @@ void SpreadContest::judge(const Score& score, bool follows, base::Nanoseconds no
     if (less > of(home_).takes + of(home_).takes / 4 && of(home_).takes > 0) forget();
     of(home_).takes = (less + more) / 2;
     if (now < ended_ + between_trials) return;
-    const auto way = next_way(now);
+    const auto way = next_way(score.rates_shown, now);
     if (way == home_) return;
     tried_ = way;
     trying_ = settling_ = true;
@@ -97,7 +97,7 @@ void SpreadContest::judge(const Score& score, bool follows, base::Nanoseconds no
 
 /// The best of those that are known to be better than what is done, else the first one that is due after what was tried last;
 /// or what is done.
-Spread SpreadContest::next_way(base::Nanoseconds now) const noexcept {
+Spread SpreadContest::next_way(bool rates_shown, base::Nanoseconds now) const noexcept {
     auto best = home_;
     for (std::uint32_t i = 0; i < spreads; ++i) {
         const auto way = static_cast<Spread>(i);
@@ -106,6 +106,7 @@ Spread SpreadContest::next_way(base::Nanoseconds now) const noexcept {
     if (best != home_) return now >= ended_ + wait_if_better ? best : home_;
     for (std::uint32_t i = 1; i <= spreads; ++i) {
         const auto way = static_cast<Spread>((static_cast<std::uint32_t>(tried_) + i) % spreads);
+        if (way == Spread::by_rate && !rates_shown) continue;
         if (way != home_ && now >= of(way).due) return way;
     }
     return home_;

@@ -33,6 +33,7 @@ public:
         std::uint32_t received = 0;        // the peer's
         std::uint32_t heavy_received = 0;  // ... of these, those that are heavy and came at once
         std::uint32_t others = 0;          // changes when a large one is sent
+        bool rates_shown = true;           // there are rates for turns to go by
     };
 
     /// Whether heavy frames leave in bursts, with none under way before each.
@@ -102,7 +103,7 @@ private:
     void judge(const Score& score, bool follows, base::Nanoseconds now) noexcept;
     void judge_trial(const Score& score, base::Nanoseconds now) noexcept;
     void end_trial(bool won, base::Nanoseconds now) noexcept;
-    [[nodiscard]] Spread next_way(base::Nanoseconds now) const noexcept;
+    [[nodiscard]] Spread next_way(bool rates_shown, base::Nanoseconds now) const noexcept;
     [[nodiscard]] Way& of(Spread way) noexcept { return ways_[static_cast<std::size_t>(way)]; }
     [[nodiscard]] const Way& of(Spread way) const noexcept { return ways_[static_cast<std::size_t>(way)]; }
 

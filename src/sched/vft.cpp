@@ -123,7 +123,7 @@ std::size_t Vft::most_rested(std::span<const Candidate> candidates, std::uint64_
 std::size_t Vft::spread_out(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
     switch (candidates.front().spread) {
         case Spread::by_rate:
-            return rates_shown(candidates) ? next_in_turn(candidates, bytes, true) : candidates.size();
+            return turns_known(candidates) ? next_in_turn(candidates, bytes, true) : candidates.size();
         case Spread::in_turn: return next_in_turn(candidates, bytes, false);
         case Spread::single: return fastest_alone(candidates, bytes);
         default: return candidates.size();

@@ -80,6 +80,18 @@ TEST_CASE("bursts: a way that takes four times as long costs a hundredth or two"
     CHECK(side.bursts[at(Spread::in_turn)] * 70 * 16 * us < 10 * base::second / 50);
 }
 
+TEST_CASE("bursts: turns by rate are tried only where there are rates", "[sched][spread]") {
+    Side side{.score = {.rates_shown = false}};
+    base::Nanoseconds now = us;
+    const Takes takes{17 * us, 15 * us, 17 * us, 17 * us};
+    run(side, takes, now, base::second, 8);
+    CHECK(side.bursts[at(Spread::in_turn)] > 0);
+    CHECK(side.bursts[at(Spread::by_rate)] == 0);
+    side.score.rates_shown = true;
+    run(side, takes, now, 100 * ms, 8);
+    CHECK(side.way() == Spread::by_rate);
+}
+
 TEST_CASE("bursts: a gain that does not last is no gain", "[sched][spread]") {
     Side side;
     base::Nanoseconds now = us;

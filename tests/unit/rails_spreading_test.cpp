@@ -1,0 +1,66 @@
+#include "rails/spreading.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <cstdint>
+
+using namespace railmux::rails;
+namespace base = railmux::base;
+namespace sched = railmux::sched;
+using sched::Spread;
+
+namespace {
+
+/// One of two that send a message of 4 KiB to and fro, over two rails, and follows what the other one tries.
+struct Follower {
+    FramePool pool;
+    Session session{pool};
+    Spreading spreading;
+    std::array<sched::Candidate, 2> candidates{sched::Candidate{.rail = 0}, sched::Candidate{.rail = 1}};
+    base::Nanoseconds now = base::millisecond;
+
+    Follower() {
+        for (int i = 0; i < 1000; ++i) one();
+        REQUIRE(spreading.lone());
+    }
+    void one(Spread there = Spread::predicted) {
+        Frame* frame = pool.take(FrameHeader::size);
+        frame->type = FrameType::eager;
+        frame->bytes = FrameHeader::size;
+        session.enter(*frame, {});
+        spreading.went(4096, session, candidates, 0, true, now);
+        REQUIRE(session.hear(session.numbered()) == Session::Hearing::news);
+        REQUIRE(session.acknowledged(session.numbered(), {}, [&](Frame& each) { pool.give(&each); }));
+        ++candidates[0].heavy_received;
+        now += 20 * base::microsecond;
+        spreading.heard({.flags = static_cast<std::uint8_t>(static_cast<unsigned>(there) << frame_flag::spread_shift)});
+        spreading.tell(candidates, now);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("spreading: who follows takes turns as soon as rates are known, and by these", "[rails][spread]") {
+    Follower side;
+    side.candidates[0].shown = 8000;
+    side.one(Spread::by_rate);
+    CHECK(side.candidates[0].spread == Spread::by_rate);
+    CHECK_FALSE(sched::turns_known(side.candidates));
+    side.candidates[1].shown = 80'000;  // the peer has said so
+    side.one(Spread::by_rate);
+    REQUIRE(sched::turns_known(side.candidates));
+    CHECK(side.candidates[0].turn == 8000);
+    CHECK(side.candidates[1].turn == 98'000);  // a quarter slower than it is slower by
+    // What turns show is no fair measure.
+    side.candidates[1].shown = 20'000;
+    side.one(Spread::by_rate);
+    CHECK(side.candidates[1].turn == 98'000);
+    side.one(Spread::in_turn);
+    side.one(Spread::by_rate);  // after a trial
+    CHECK(side.candidates[1].turn == 98'000);
+    side.one(Spread::predicted);
+    side.now += base::second;
+    side.one(Spread::by_rate);
+    CHECK(side.candidates[1].turn == 23'000);
+}
