@@ -292,7 +292,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         candidate.joins = false;  // nothing of ours is what others handed over
         candidate.recent = talk.follows && link.slot == talk.last_link;
         candidate.heavy_received = link.heavy_received;
-        candidate.shown = pace.per_byte() > 0 ? pace.per_byte() : link.shown_there;
+        candidate.shown =
+            pace.learnt() > 0 && !pace.doubtful() ? pace.learnt() : std::max(pace.learnt(), link.shown_there);
         candidate.latency_bound = link.passed.any(now, 1) ? link.passed.least() : 0;
         candidate.bounded = pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now, busy_.time(), talk.costs[i].latency);
@@ -315,7 +316,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         talk.candidates[i].cost.latency += links_.at(talk.links[i]).lag.least(busy_.time());
     }
     if (!policy_.predicts()) return;  // it takes no account of what is spare
-    talk.spreading.tell(talk.candidates, now);
+    talk.spreading.tell(talk.candidates, paces_, now);
     talk.processors.choose(talk.candidates);
     talk.only = sched::only_choice(talk.candidates);
 }

@@ -159,7 +159,7 @@ public:
     }
     /// What traffic has shown of its rail.
     [[nodiscard]] ShownRate shown(const Link& link) const noexcept {
-        return {static_cast<std::uint16_t>(link.rail), link.remote_rail, paces_[link.rail].per_byte()};
+        return {static_cast<std::uint16_t>(link.rail), link.remote_rail, paces_[link.rail].learnt()};
     }
     [[nodiscard]] const sched::Pace& pace(std::uint32_t rail) const noexcept { return paces_[rail]; }
     [[nodiscard]] std::uint64_t allowance(std::uint32_t rail) const noexcept {

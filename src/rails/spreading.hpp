@@ -12,9 +12,10 @@
 #include "base/clock.hpp"
 #include "rails/frame.hpp"
 #include "rails/session.hpp"
+#include "sched/pace.hpp"
 #include "sched/policy.hpp"
-#include "sched/settling.hpp"
 #include "sched/spread_contest.hpp"
+#include "sched/turns.hpp"
 
 namespace railmux::rails {
 
@@ -37,10 +38,10 @@ public:
         contest_.went(bytes, score, follows, when);
     }
 
-    /// Tells the candidates how the next ones go. Turns go by what rails showed before they were taken: what goes so is no fair
-    /// measure, nor what is hoped of an idle rail. So those that served are kept while another way is tried; who follows does
-    /// not know, but trials are short.
-    void tell(std::span<sched::Candidate> candidates, base::Nanoseconds when) noexcept {
+    /// Tells the candidates how the next ones go. Turns that served are kept while another way is tried; who follows does not
+    /// know, but trials are short.
+    void tell(std::span<sched::Candidate> candidates, std::span<const sched::Pace> paces,
+              base::Nanoseconds when) noexcept {
         const auto before = std::exchange(now_, contest_.spread(there_));
         if (now_ != before) {
             if (before == sched::Spread::by_rate) turns_ended_ = when;
@@ -48,9 +49,8 @@ public:
         }
         if (now_ != sched::Spread::by_rate) return;
         const bool goes_on = now_ == before || (!contest_.trying() && when - turns_ended_ < longest_trial);
-        if ((goes_on && sched::turns_known(candidates)) || !sched::rates_shown(candidates)) return;
-        for (auto& candidate : candidates) candidate.turn = candidate.shown;
-        sched::shade_turns(candidates);
+        if (goes_on && sched::turns_known(candidates)) return turns_.follow(candidates, paces, when);
+        if (sched::rates_shown(candidates)) turns_.begin(candidates, when);
     }
 
 private:
@@ -58,6 +58,7 @@ private:
     static constexpr base::Nanoseconds longest_trial = 150 * base::millisecond;
 
     sched::SpreadContest contest_;
+    sched::Turns turns_;
     sched::Spread now_ = sched::Spread::predicted;
     sched::Spread there_ = sched::Spread::predicted;  // as the peer says
     base::Nanoseconds turns_ended_ = 0;               // by rates, the last ones

@@ -108,6 +108,7 @@ void Pace::lone(const Passage& passage, Ticks thought, base::Nanoseconds now, ba
     const auto since_idle =
         passage.since_idle > 0 ? to_ticks(passage.service_since_idle) / static_cast<Ticks>(passage.since_idle) : took;
     at_once_.note(since_idle + chance, now);
+    held_ += ((took > learnt_ / 4 + chance ? held_most : 0) - held_) / 4;
     if (took <= thought + std::max(chance, thought / 4)) {
         if (since_idle < rail_.per_byte / 8) {
             at_once_seen_ = now;

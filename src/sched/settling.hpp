@@ -125,15 +125,4 @@ inline void hope(std::span<Candidate> candidates, std::span<Pace> paces, base::N
     for (auto& candidate : candidates) paces[candidate.rail].hope(candidate.cost, best, busy);
 }
 
-/// Rates are known to an eighth or so. A slow rail that is given more than it carries uses up what it had saved, and then
-/// holds up all; one that is given less by as much costs a hundredth. So it counts as slower, by a quarter of what it is
-/// slower by.
-inline void shade_turns(std::span<Candidate> candidates) noexcept {
-    auto least = std::numeric_limits<Ticks>::max();
-    for (const auto& candidate : candidates) {
-        if (!candidate.spare && candidate.turn > 0) least = std::min(least, candidate.turn);
-    }
-    for (auto& candidate : candidates) candidate.turn += std::max<Ticks>(candidate.turn - least, 0) / 4;
-}
-
 }  // namespace railmux::sched

@@ -90,13 +90,14 @@ void SpreadContest::judge(const Score& score, bool follows, base::Nanoseconds no
     const auto way = next_way(score.rates_shown, now);
     if (way == home_) return;
     tried_ = way;
-    trying_ = settling_ = true;
+    trying_ = true;
+    settling_ = settling_windows;
     won_ = 0;
     lost_ = 0;
 }
 
-/// The best of those that are known to be better than what is done, else the first one that is due after what was tried last;
-/// or what is done.
+/// The best of those that are known to be better than what is done, else the one that has been due for longest; or what is
+/// done.
 Spread SpreadContest::next_way(bool rates_shown, base::Nanoseconds now) const noexcept {
     auto best = home_;
     for (std::uint32_t i = 0; i < spreads; ++i) {
@@ -104,24 +105,37 @@ Spread SpreadContest::next_way(bool rates_shown, base::Nanoseconds now) const no
         if (of(way).takes > 0 && better(of(way).takes, of(best).takes)) best = way;
     }
     if (best != home_) return now >= ended_ + wait_if_better ? best : home_;
-    for (std::uint32_t i = 1; i <= spreads; ++i) {
-        const auto way = static_cast<Spread>((static_cast<std::uint32_t>(tried_) + i) % spreads);
-        if (way == Spread::by_rate && !rates_shown) continue;
-        if (way != home_ && now >= of(way).due) return way;
+    auto next = home_;
+    auto due = now;
+    for (std::uint32_t i = 0; i < spreads; ++i) {
+        const auto way = static_cast<Spread>(i);
+        if (way == home_ || of(way).due > due || (way == Spread::by_rate && !rates_shown)) continue;
+        if (next != home_ && of(way).due == due) continue;
+        next = way;
+        due = of(way).due;
     }
-    return home_;
+    return next;
 }
 
 void SpreadContest::judge_trial(const Score& score, base::Nanoseconds now) noexcept {
     const auto takes = cost(score);
     const auto usual = of(home_).takes;
-    const bool vain = window_.time >= vain_after && window_.bursts >= vain_bursts && takes > usual + usual / 2;
-    const bool complete = settling_ ? window_.time >= settling && window_.bursts >= settling_bursts : over();
+    const bool settled = settling_ > 0 && window_.time >= settling && window_.bursts >= settling_bursts;
+    const bool shows = tried_ == Spread::in_turn && !score.rates_shown;
+    const bool much_worse = window_.time >= (shows ? shown_after : vain_after) &&
+                            ((window_.bursts >= vain_bursts && takes > usual + usual / 2) ||
+                             (window_.bursts >= very_vain_bursts && takes > 3 * usual));
+    const bool as_before = settled && settling_ == 1 && of(tried_).takes > 0 && better(usual, takes);
+    const bool vain = much_worse || as_before;
+    const bool complete = settling_ > 0 ? settled : over();
     if (!vain && !complete) return;
     if (takes > usual) lost_ += window_.time - window_.time * usual / takes;
     if (!vain && another_traffic()) return interrupt();
     begin_window(score);
-    if (!vain && std::exchange(settling_, false)) return;
+    if (!vain && settling_ > 0) {
+        --settling_;
+        return;
+    }
     auto& way = of(tried_);
     way.takes = std::max(takes, won_ > 0 ? way.takes : 0);
     if (vain || !better(takes, usual)) return end_trial(false, now);
@@ -130,12 +144,12 @@ void SpreadContest::judge_trial(const Score& score, base::Nanoseconds now) noexc
 
 void SpreadContest::end_trial(bool won, base::Nanoseconds now) noexcept {
     trying_ = false;
-    last_ = 0;
     window_ = {};
     ended_ = now;
     auto& other = of(won ? std::exchange(home_, tried_) : tried_);
     other.due = now + std::max(other.wait, std::min(wait_per_loss * lost_, longest_wait));
     other.wait = won ? first_wait : std::min(2 * other.wait, longest_wait);
+    last_ = of(home_).takes;
 }
 
 }  // namespace railmux::sched

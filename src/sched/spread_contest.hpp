@@ -58,12 +58,17 @@ private:
     static constexpr base::Nanoseconds window = 8 * base::millisecond;
     static constexpr std::uint32_t window_bursts = 8;
     static constexpr base::Nanoseconds longest_window = 40 * base::millisecond;
-    // A trial counts from when what rails had saved up before may be used up.
-    static constexpr base::Nanoseconds settling = 4 * base::millisecond;
-    static constexpr std::uint32_t settling_bursts = 4;
+    // A trial counts from when what rails had saved up before may be used up, after so many short windows. One of a way
+    // that was tried before ends if the last of these was worse than what is done.
+    static constexpr std::uint32_t settling_windows = 2;
+    static constexpr base::Nanoseconds settling = 2 * base::millisecond;
+    static constexpr std::uint32_t settling_bursts = 2;
     // ... and ends at once if messages take half as long again, in so long a time and so many bursts.
-    static constexpr base::Nanoseconds vain_after = base::millisecond / 2;
+    static constexpr base::Nanoseconds vain_after = base::millisecond;
+    // ... or longer, where that may show the rates for other turns,
+    static constexpr base::Nanoseconds shown_after = 6 * base::millisecond;
     static constexpr std::uint32_t vain_bursts = 3;
+    static constexpr std::uint32_t very_vain_bursts = 2;        // ... or three times as long
     static constexpr base::Nanoseconds longest_burst_time = 4;  // times what bursts take, one counts for at most
     static constexpr std::uint32_t enough_windows = 2;
     // Windows that differ by this part are no usual ones.
@@ -72,7 +77,7 @@ private:
     static constexpr base::Nanoseconds between_trials = 10 * base::millisecond;
     static constexpr base::Nanoseconds first_wait = 25 * base::millisecond;
     static constexpr base::Nanoseconds longest_wait = 16 * base::second;
-    static constexpr base::Nanoseconds wait_per_loss = 64;
+    static constexpr base::Nanoseconds wait_per_loss = 128;
     // ... from one trial to that of a way that was better once.
     static constexpr base::Nanoseconds wait_if_better = 25 * base::millisecond;
 
@@ -110,7 +115,7 @@ private:
     bool lone_ = false;
     bool led_ = false;  // the peer tries
     bool trying_ = false;
-    bool settling_ = false;              // the trial
+    std::uint32_t settling_ = 0;         // so many windows of the trial are not counted
     Spread home_ = Spread::predicted;    // how they go,
     Spread tried_ = Spread::predicted;   // unless this is tried; or was, last
     std::uint32_t since_ = 0;            // frames of ours, since a burst began

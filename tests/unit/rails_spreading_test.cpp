@@ -18,6 +18,7 @@ struct Follower {
     Session session{pool};
     Spreading spreading;
     std::array<sched::Candidate, 2> candidates{sched::Candidate{.rail = 0}, sched::Candidate{.rail = 1}};
+    std::array<sched::Pace, 2> paces{};
     base::Nanoseconds now = base::millisecond;
 
     Follower() {
@@ -35,7 +36,7 @@ struct Follower {
         ++candidates[0].heavy_received;
         now += 20 * base::microsecond;
         spreading.heard({.flags = static_cast<std::uint8_t>(static_cast<unsigned>(there) << frame_flag::spread_shift)});
-        spreading.tell(candidates, now);
+        spreading.tell(candidates, paces, now);
     }
 };
 
@@ -51,16 +52,16 @@ TEST_CASE("spreading: who follows takes turns as soon as rates are known, and by
     side.one(Spread::by_rate);
     REQUIRE(sched::turns_known(side.candidates));
     CHECK(side.candidates[0].turn == 8000);
-    CHECK(side.candidates[1].turn == 98'000);  // a quarter slower than it is slower by
+    CHECK(side.candidates[1].turn == 89'000);  // an eighth slower than it is slower by
     // What turns show is no fair measure.
     side.candidates[1].shown = 20'000;
     side.one(Spread::by_rate);
-    CHECK(side.candidates[1].turn == 98'000);
+    CHECK(side.candidates[1].turn == 89'000);
     side.one(Spread::in_turn);
     side.one(Spread::by_rate);  // after a trial
-    CHECK(side.candidates[1].turn == 98'000);
+    CHECK(side.candidates[1].turn == 89'000);
     side.one(Spread::predicted);
     side.now += base::second;
     side.one(Spread::by_rate);
-    CHECK(side.candidates[1].turn == 23'000);
+    CHECK(side.candidates[1].turn == 21'500);
 }
