@@ -286,7 +286,7 @@ private:
     // What a byte took at most in the fastest trains of late: a probe, which the model is from, may have been held up, and they
     // prove it. Of a rate that traffic has shown they prove nothing, as bursts pass faster than that.
     LeastOfLate<Ticks> at_once_;
-    std::int32_t held_ = 0;  // how much of what was timed of late waited, of held_most
+    std::int32_t held_ = 0;               // how much of what was timed of late waited, of held_most
     base::Nanoseconds at_once_seen_ = 0;  // ... after that, the last that passed so
     Lateness lateness_;
     base::Nanoseconds told_by_host_ = 0;  // the last of its trains
