@@ -197,6 +197,7 @@ private:
     [[nodiscard]] bool any_news() const noexcept { return !rail_news_.empty() || !peer_news_.empty(); }
     [[nodiscard]] std::string report_models();
     [[nodiscard]] std::string report_predictions();
+    [[nodiscard]] std::string report_bursts(std::uint32_t peer);
     [[nodiscard]] std::string report_probing();
     void connect_links(std::uint32_t peer, std::string_view what);
     [[nodiscard]] std::vector<std::uint32_t> links_to_assess(Peer peer, std::string_view rails);

@@ -95,7 +95,21 @@ std::string Engine::report_predictions() {
         text += fmt::format(fmt::runtime(row), "delivery", t.rail, rails_.peers().name(t.peer.index()), t.timed_frames,
                             mean(t.predicted), mean(t.real), mean(t.error));
     }
+    for (std::uint32_t peer = 0; peer < rails_.peers().size(); ++peer) text += report_bursts(peer);
     return text;
+}
+
+/// How they go to that peer at last, if they do not go as predicted.
+std::string Engine::report_bursts(std::uint32_t peer) {
+    const auto& known = rails_.peers()[peer];
+    if (known.talk == nullptr || known.talk->spreading.now() == sched::Spread::predicted) return {};
+    const auto now = known.talk->spreading.now();
+    auto text = fmt::format("# bursts to {} go {}", rails_.peers().name(peer), to_string(now));
+    for (const auto& candidate : known.talk->candidates) {
+        if (now != sched::Spread::by_rate) break;
+        text += fmt::format("; {} {:.2f} ns/B", rail_set_[candidate.rail].info.name, sched::to_ns(candidate.turn));
+    }
+    return text + '\n';
 }
 
 std::string Engine::report_models() {

@@ -21,8 +21,7 @@ void RailManager::tell_time(Link& link, Conversation& talk, std::uint32_t seq, b
     if (link.asks_too_much()) return;
     link.over_rail->want_arrivals(link.id);  // there will be more of them
     const ArrivalTimes times{.timed = link.arrival(now), .before = link.came.when, .before_seq = link.came.seq};
-    talk.told = (talk.told + 1) % static_cast<std::uint32_t>(talk.links.size());
-    enqueue(link, time_frame(pool_, talk.session, seq, times, ledger_.shown(links_.at(talk.links[talk.told]))), now);
+    enqueue(link, time_frame(pool_, talk.session, seq, times, ledger_.rate_to_tell(talk)), now);
 }
 
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
@@ -72,7 +71,7 @@ void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& head
         if (!times || !rate) return break_off(link, "it sent a malformed acknowledgement", now);
         ledger_.learn_from_before(link, header, *times, now);
         timed = ledger_.timed(link, header, times->timed, now);
-        hear_rate(talk, *rate);
+        ledger_.heard(talk, *rate);
         body = body.subspan(ArrivalTimes::size + ShownRate::size);
     }
     if (talk.session.hear(header.ack) == Session::Hearing::news) ledger_.heard(link, talk, header, now);
@@ -81,14 +80,6 @@ void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& head
         return break_off(link, "it acknowledged what was never sent", now);
     }
     if (timed) ledger_.learn_from_timed(link, *timed, now);
-}
-
-/// Of a link that may be over at this end.
-void RailManager::hear_rate(const Conversation& talk, const ShownRate& rate) noexcept {
-    for (const auto slot : talk.links) {
-        auto& link = links_.at(slot);
-        if (link.rail == rate.remote_rail && link.remote_rail == rate.rail) link.shown_there = rate.per_byte;
-    }
 }
 
 bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack, bool credit,

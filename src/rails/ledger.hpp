@@ -100,6 +100,10 @@ public:
     /// timed, so it is a copy.
     [[nodiscard]] std::optional<Link::Timed> timed(Link& link, const FrameHeader& header, const Arrival& there,
                                                    base::Nanoseconds now) noexcept;
+    /// With an answer to the peer: what traffic has shown of the rails of its links, of one after the other; and the same from
+    /// there, of a link that may be over here.
+    [[nodiscard]] ShownRate rate_to_tell(Conversation& talk) const noexcept;
+    void heard(const Conversation& talk, const ShownRate& rate) noexcept;
     void learn_from_timed(Link& link, const Link::Timed& timed, base::Nanoseconds now) noexcept;
     /// ... of the burst before the one that the frame began; before what the answer acknowledges has been.
     void learn_from_before(Link& link, const FrameHeader& header, const ArrivalTimes& times,
@@ -156,10 +160,6 @@ public:
     void look(const Link& link) noexcept {
         auto& talk = *peers_[link.peer].talk;
         sched::look_at_backlog(talk.candidates[link.place], paces_[link.rail], node_, looks_.looked);
-    }
-    /// What traffic has shown of its rail.
-    [[nodiscard]] ShownRate shown(const Link& link) const noexcept {
-        return {static_cast<std::uint16_t>(link.rail), link.remote_rail, paces_[link.rail].learnt()};
     }
     [[nodiscard]] const sched::Pace& pace(std::uint32_t rail) const noexcept { return paces_[rail]; }
     [[nodiscard]] std::uint64_t allowance(std::uint32_t rail) const noexcept {

@@ -294,7 +294,6 @@ private:
     void tell_time(Link& link, Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                 base::Nanoseconds now);
-    void hear_rate(const Conversation& talk, const ShownRate& rate) noexcept;
     [[nodiscard]] bool take_acks(const Link& link, const FrameHeader& header, std::span<const std::byte> sack,
                                  bool credit, base::Nanoseconds now);
     [[nodiscard]] bool take_heard();

@@ -50,17 +50,6 @@ std::string why_not_first(const Verdict& verdict, std::span<const Candidate> can
     return "by what is known now";  // it was decided by less
 }
 
-/// nullptr: it goes as predicted.
-const char* reason_for_spread(Spread spread) noexcept {
-    switch (spread) {
-        case Spread::by_rate:
-            return "bursts like it fare best over all rails in turn, by their rates, or that is tried";
-        case Spread::in_turn: return "bursts like it fare best over all rails in turn, or that is tried";
-        case Spread::single: return "bursts like it fare best over one rail, or that is tried";
-        default: return nullptr;
-    }
-}
-
 /// Of one rail that takes all of it, by a policy that compares deliveries.
 std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> candidates,
                            std::span<const std::string> names) {
@@ -75,7 +64,9 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
             "one of the ends does not keep up, and {} bytes would be there first over it, whatever waits",
             Vft::behind_bytes);
     }
-    if (const auto* const how = reason_for_spread(verdict.spread)) return how;
+    if (verdict.spread != Spread::predicted) {
+        return fmt::format("bursts like it fare best {}, or that is tried", to_string(verdict.spread));
+    }
     if (verdict.rested) {
         return std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.saves_up || c.bounded; })
                    ? "it has rested for longest: such rails pass more at once for what they have not used"
@@ -112,7 +103,8 @@ Verdict weigh(const Policy& policy, std::span<const Candidate> candidates, std::
     const bool favoured = candidate.favoured_heavy || (candidate.favoured_light && bytes <= light_bytes);
     verdict.favoured = favoured && !candidate.spare && bytes <= heavy_bytes;
     const bool spread = !verdict.favoured && bytes > light_bytes && bytes <= heavy_bytes;
-    if (spread) verdict.spread = candidate.spread;
+    const bool known = candidate.spread != Spread::by_rate || turns_known(candidates);
+    if (spread && known) verdict.spread = candidate.spread;
     verdict.rested =
         !verdict.favoured && verdict.spread == Spread::predicted && choice == policy.most_rested(candidates, bytes);
     return verdict;

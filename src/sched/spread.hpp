@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace railmux::sched {
 
@@ -12,5 +13,15 @@ enum class Spread : std::uint8_t {
     single,     // over the rail that would be fastest, were all idle
 };
 inline constexpr std::uint32_t spreads = 4;
+
+/// In words.
+[[nodiscard]] constexpr std::string_view to_string(Spread spread) noexcept {
+    switch (spread) {
+        case Spread::by_rate: return "over all rails in turn, by their rates";
+        case Spread::in_turn: return "over all rails in turn, as much over each";
+        case Spread::single: return "over one rail";
+        default: return "as predicted";
+    }
+}
 
 }  // namespace railmux::sched

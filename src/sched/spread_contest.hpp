@@ -5,8 +5,11 @@
 // its part at once; and two rails may cost the processors more than they gain. To try it needs no guess: from the beginning of
 // one burst to the next, with nothing under way at either, there is a time and a number of messages there and back. So each way
 // is tried for some bursts, and kept if a message takes less by a thirty-second, in two windows in a row. A vain trial doubles
-// the time to the next one, which is 64 times as far away as it cost, at least. What takes longer than another way once did is
+// the time to the next one, which is 128 times as far away as it cost, at least. What takes longer than another way once did is
 // tried against that again. Messages of another size, by a quarter, are another traffic: then nothing is known.
+//
+// Turns by rate need to know rates; where nobody does, turns of as much over each rail, which use up what rails had saved up,
+// are tried for long enough to show them.
 //
 // One of the two sides tries, and says with each frame how it spreads; the other one does the same, unless that one sends next
 // to nothing.

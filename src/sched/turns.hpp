@@ -1,10 +1,10 @@
 // Turns: what a byte takes over each rail, for bursts that go over all of them in turn by rates (Spread::by_rate).
 //
-// Turns begin with the rates that traffic had shown before: what goes so passes with what rails save up, and is no fair measure.
-// A slow rail that is given more than it carries uses up what it had saved and then holds up all, by as much; one that is
-// given less by as much costs a hundredth. So a slower rail counts as slower at first, as rates are known to an eighth, and
-// more so while it holds up what it is given. While that passes at once it is given more, little by little: by a fifth in a
-// second until that was too much once, by a tenth since.
+// Turns begin with the rates that traffic had shown before: what goes so passes with what rails save up, and is no fair
+// measure. A slow rail that is given more than it carries uses up what it had saved and then holds up all, by as much; one
+// that is given less by as much costs a hundredth. So a slower rail counts as slower at first, as rates are known to an
+// eighth, and more so while it holds up what it is given. While that passes at once it is given more, little by little: by a
+// fifth in a second until that was too much once, by a tenth since.
 //
 // Threads: one thread at a time. Pure: time is an argument.
 // Lifetime: a value; of one peer and its links.

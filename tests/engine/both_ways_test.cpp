@@ -1,5 +1,6 @@
 // Two processes that send each other messages, over rails of which the slow one lets bursts through at once.
 #include <deque>
+#include <optional>
 
 #include "engine/sim_pair.hpp"
 
@@ -104,7 +105,7 @@ TEST_CASE("large messages to and fro take no longer over two rails than over the
             return static_cast<double>(pair.hosts.fabric.now() - begin) / times;
         };
         static_cast<void>(exchange(300));  // until that is known
-        return exchange(400);
+        return exchange(1600);
     };
     const auto alone = taken(false);
     const auto both = taken(true);
@@ -154,7 +155,15 @@ TEST_CASE("bursts to and fro use what a rail saves up meanwhile", "[engine]") {
             return static_cast<double>(pair.hosts.fabric.now() - begin) / count;
         };
         static_cast<void>(exchange(600 * base::millisecond));  // until that is known
-        return exchange(400 * base::millisecond);
+        const auto each = exchange(400 * base::millisecond);
+        const auto told = [&] {
+            return pair.a->report().find("go over all rails in turn, by their rates") < std::string::npos;
+        };
+        for (int i = 0; i < 100 && both && bursts.second > 8 && !told(); ++i) {  // not while another way is tried
+            static_cast<void>(exchange(base::millisecond));
+        }
+        CHECK((told() || !both || bursts.second == 8));
+        return each;
     };
     const auto alone = taken(false);
     const auto both = taken(true);
@@ -164,18 +173,20 @@ TEST_CASE("bursts to and fro use what a rail saves up meanwhile", "[engine]") {
 
 TEST_CASE("a large message that is left whole does not stay on a rail that slows down", "[engine]") {
     constexpr std::size_t bytes = 512 * 1024;
-    Uneven pair(true);
-    const auto whole = [&] { return pair.a->explain(pair.to_b, bytes).reason.starts_with("alone,"); };
-    for (int i = 0; i == 0 || (i < 1000 && !whole()); ++i) {
-        pair.hosts.deliver(*pair.a, pair.to_b, *pair.b, pair.to_a, bytes);
-        pair.hosts.deliver(*pair.b, pair.to_a, *pair.a, pair.to_b, bytes);
+    std::optional<Uneven> pair;
+    const auto whole = [&] { return pair->a->explain(pair->to_b, bytes).reason.starts_with("alone,"); };
+    // Divided they take about as long. Where that is found to be so exactly, another pair is tried.
+    for (int i = 0; i == 0 || (i < 3000 && !whole()); ++i) {
+        if (i % 300 == 0) pair.emplace(true);
+        pair->hosts.deliver(*pair->a, pair->to_b, *pair->b, pair->to_a, bytes);
+        pair->hosts.deliver(*pair->b, pair->to_a, *pair->a, pair->to_b, bytes);
     }
     REQUIRE(whole());
     // As fast as the other one from now on: 42 ms alone, half as long by both.
-    pair.hosts.fabric.set_timing("a/eth0", test::sim::simple_timing(4000, 300, 300, 400, 80));
-    const auto begin = pair.hosts.fabric.now();
-    pair.hosts.deliver(*pair.a, pair.to_b, *pair.b, pair.to_a, bytes);
-    CHECK(pair.hosts.fabric.now() - begin < 35 * base::millisecond);
+    pair->hosts.fabric.set_timing("a/eth0", test::sim::simple_timing(4000, 300, 300, 400, 80));
+    const auto begin = pair->hosts.fabric.now();
+    pair->hosts.deliver(*pair->a, pair->to_b, *pair->b, pair->to_a, bytes);
+    CHECK(pair->hosts.fabric.now() - begin < 35 * base::millisecond);
 }
 
 TEST_CASE("acknowledgements keep to the fast rail while a large message is on it", "[engine]") {

@@ -313,3 +313,26 @@ TEST_CASE("ledger: what another link of the rail was given has not come when a f
     CHECK(f.per_byte() > 7);
     CHECK_FALSE(f.ledger.pace(0).saves_up(f.now));
 }
+
+TEST_CASE("ledger: what the peer's traffic has shown of a rail counts where ours has shown nothing, or is in doubt") {
+    Books f;
+    const auto shown = [&] {
+        f.ledger.refresh(*f.talk, f.now);
+        return sched::to_ns(f.talk->candidates.front().shown);
+    };
+    f.link->remote_rail = 5;
+    CHECK(f.ledger.rate_to_tell(*f.talk).per_byte == 0);
+    CHECK(shown() == 0);
+    f.ledger.heard(*f.talk, {.rail = 4, .remote_rail = 0, .per_byte = sched::to_ticks(80.0)});  // of another link
+    CHECK(shown() == 0);
+    f.ledger.heard(*f.talk, {.rail = 5, .remote_rail = 0, .per_byte = sched::to_ticks(80.0)});
+    CHECK(shown() == Approx(80));
+    f.ledger.measured(0, sched::to_ticks(8.0));
+    CHECK(shown() == Approx(8));
+    const auto told = f.ledger.rate_to_tell(*f.talk);
+    CHECK(told.rail == 0);
+    CHECK(told.remote_rail == 5);
+    CHECK(sched::to_ns(told.per_byte) == Approx(8));
+    f.talk->links.clear();
+    CHECK(f.ledger.rate_to_tell(*f.talk).per_byte == 0);
+}

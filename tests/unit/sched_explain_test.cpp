@@ -69,7 +69,7 @@ TEST_CASE("explain: one frame, and why it goes there", "[sched]") {
     const auto spread = sched::judge(rested, rails, 16 * 1024, 1'000'000, false);
     CHECK_FALSE(spread.rested);
     CHECK_THAT(sched::reason(rested, spread, rails, names),
-               Contains("bursts like it fare best over all rails in turn"));
+               Contains("bursts like it fare best over all rails in turn, as much over each"));
     for (auto& rail : rails) rail.spread = sched::Spread::predicted;
 
     for (auto& rail : rails) rail.saves_up = true;
