@@ -102,11 +102,13 @@ std::string Engine::report_predictions() {
 /// How they go to that peer at last, if they do not go as predicted.
 std::string Engine::report_bursts(std::uint32_t peer) {
     const auto& known = rails_.peers()[peer];
-    if (known.talk == nullptr || known.talk->spreading.now() == sched::Spread::predicted) return {};
-    const auto now = known.talk->spreading.now();
+    const auto now = known.talk == nullptr ? sched::Spread::predicted : known.talk->spreading.now();
+    if (now == sched::Spread::predicted) return {};
+    if (now == sched::Spread::by_rate && !sched::turns_known(known.talk->candidates)) return {};
     auto text = fmt::format("# bursts to {} go {}", rails_.peers().name(peer), to_string(now));
     for (const auto& candidate : known.talk->candidates) {
         if (now != sched::Spread::by_rate) break;
+        if (candidate.spare) continue;
         text += fmt::format("; {} {:.2f} ns/B", rail_set_[candidate.rail].info.name, sched::to_ns(candidate.turn));
     }
     return text + '\n';

@@ -21,7 +21,7 @@ void RailManager::tell_time(Link& link, Conversation& talk, std::uint32_t seq, b
     if (link.asks_too_much()) return;
     link.over_rail->want_arrivals(link.id);  // there will be more of them
     const ArrivalTimes times{.timed = link.arrival(now), .before = link.came.when, .before_seq = link.came.seq};
-    enqueue(link, time_frame(pool_, talk.session, seq, times, ledger_.rate_to_tell(talk)), now);
+    enqueue(link, time_frame(pool_, talk.session, seq, times, ledger_.next_rate_to_tell(talk)), now);
 }
 
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
@@ -71,7 +71,7 @@ void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& head
         if (!times || !rate) return break_off(link, "it sent a malformed acknowledgement", now);
         ledger_.learn_from_before(link, header, *times, now);
         timed = ledger_.timed(link, header, times->timed, now);
-        ledger_.heard(talk, *rate);
+        ledger_.heard_rate(talk, *rate);
         body = body.subspan(ArrivalTimes::size + ShownRate::size);
     }
     if (talk.session.hear(header.ack) == Session::Hearing::news) ledger_.heard(link, talk, header, now);

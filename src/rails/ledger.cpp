@@ -292,8 +292,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         candidate.joins = false;  // nothing of ours is what others handed over
         candidate.recent = talk.follows && link.slot == talk.last_link;
         candidate.heavy_received = link.heavy_received;
-        candidate.shown =
-            pace.learnt() > 0 && !pace.doubtful() ? pace.learnt() : std::max(pace.learnt(), link.shown_there);
+        const auto own = pace.sustained();
+        candidate.shown = own > 0 && !pace.doubtful() ? own : std::max(own, link.shown_there);
         candidate.latency_bound = link.passed.any(now, 1) ? link.passed.least() : 0;
         candidate.bounded = pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now, busy_.time(), talk.costs[i].latency);

@@ -102,8 +102,8 @@ public:
                                                    base::Nanoseconds now) noexcept;
     /// With an answer to the peer: what traffic has shown of the rails of its links, of one after the other; and the same from
     /// there, of a link that may be over here.
-    [[nodiscard]] ShownRate rate_to_tell(Conversation& talk) const noexcept;
-    void heard(const Conversation& talk, const ShownRate& rate) noexcept;
+    [[nodiscard]] ShownRate next_rate_to_tell(Conversation& talk) noexcept;
+    void heard_rate(const Conversation& talk, const ShownRate& rate) noexcept;
     void learn_from_timed(Link& link, const Link::Timed& timed, base::Nanoseconds now) noexcept;
     /// ... of the burst before the one that the frame began; before what the answer acknowledges has been.
     void learn_from_before(Link& link, const FrameHeader& header, const ArrivalTimes& times,
@@ -189,6 +189,8 @@ private:
     static constexpr base::Nanoseconds told_later = 250 * base::millisecond;
     // After so long without an answer another frame is timed: the answer may be lost, or refused (tell_time).
     static constexpr base::Nanoseconds time_out = 100 * base::millisecond;
+    // A rail of 8 Mbit/s: who says that one is slower moves nothing else by it.
+    static constexpr sched::Ticks slowest_told = sched::to_ticks(base::microsecond);
     // A peer that is not busy elsewhere acknowledges within that.
     static constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
     // Of so many frames one is noted to compare prediction and delivery: enough to judge by, and next to nothing a frame.

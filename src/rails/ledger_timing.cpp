@@ -146,19 +146,20 @@ void Ledger::learn_from_before(Link& link, const FrameHeader& header, const Arri
     learn_from_timed(link, before, now);
 }
 
-ShownRate Ledger::rate_to_tell(Conversation& talk) const noexcept {
+ShownRate Ledger::next_rate_to_tell(Conversation& talk) noexcept {
     if (talk.links.empty()) return {};
     talk.told = (talk.told + 1) % static_cast<std::uint32_t>(talk.links.size());
     const auto& link = links_.at(talk.links[talk.told]);
     return {.rail = static_cast<std::uint16_t>(link.rail),
             .remote_rail = link.remote_rail,
-            .per_byte = paces_[link.rail].learnt()};
+            .per_byte = paces_[link.rail].sustained()};
 }
 
-void Ledger::heard(const Conversation& talk, const ShownRate& rate) noexcept {
+void Ledger::heard_rate(const Conversation& talk, const ShownRate& rate) noexcept {
     for (const auto slot : talk.links) {
         auto& link = links_.at(slot);
-        if (link.rail == rate.remote_rail && link.remote_rail == rate.rail) link.shown_there = rate.per_byte;
+        if (link.rail == rate.remote_rail && link.remote_rail == rate.rail)
+            link.shown_there = std::min(rate.per_byte, slowest_told);
     }
 }
 

@@ -104,7 +104,7 @@ struct Link {
     /// nothing else would be sent that shows it.
     sched::LeastOfLate<sched::Ticks> passed;
     sched::Fill fill;
-    sched::Ticks shown_there = 0;  // G, of what comes over it, by what the peer's traffic has shown; 0: nothing
+    sched::Ticks shown_there = 0;  // G of its rail at the other end, as traffic there has shown; 0: nothing has
 
     /// A frame of which the peer has been asked to say when it came.
     struct Timed {

@@ -342,6 +342,7 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.light_contest = {sched::Contest::Kind::light, talk.links.size()};
     talk.heavy_contest = {sched::Contest::Kind::heavy, talk.links.size()};
     talk.spreading = {};
+    for (auto& candidate : talk.candidates) candidate.turn = candidate.first_turn = 0;
     talk.division = {};
     talk.refreshed = Conversation::not_yet;
     talk.only = Conversation::none;

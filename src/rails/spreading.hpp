@@ -14,8 +14,8 @@
 #include "rails/session.hpp"
 #include "sched/pace.hpp"
 #include "sched/policy.hpp"
+#include "sched/rate_turns.hpp"
 #include "sched/spread_contest.hpp"
-#include "sched/turns.hpp"
 
 namespace railmux::rails {
 
@@ -43,10 +43,8 @@ public:
     void tell(std::span<sched::Candidate> candidates, std::span<const sched::Pace> paces,
               base::Nanoseconds when) noexcept {
         const auto before = std::exchange(now_, contest_.spread(there_));
-        if (now_ != before) {
-            if (before == sched::Spread::by_rate) turns_ended_ = when;
-            for (auto& candidate : candidates) candidate.spread = now_;
-        }
+        for (auto& candidate : candidates) candidate.spread = now_;  // also where links are others now
+        if (now_ != before && before == sched::Spread::by_rate) turns_ended_ = when;
         if (now_ != sched::Spread::by_rate) return;
         const bool goes_on = now_ == before || (!contest_.trying() && when - turns_ended_ < longest_trial);
         if (goes_on && sched::turns_known(candidates)) return turns_.follow(candidates, paces, when);
@@ -58,7 +56,7 @@ private:
     static constexpr base::Nanoseconds longest_trial = 150 * base::millisecond;
 
     sched::SpreadContest contest_;
-    sched::Turns turns_;
+    sched::RateTurns turns_;
     sched::Spread now_ = sched::Spread::predicted;
     sched::Spread there_ = sched::Spread::predicted;  // as the peer says
     base::Nanoseconds turns_ended_ = 0;               // by rates, the last ones

@@ -108,7 +108,10 @@ void Pace::lone(const Passage& passage, Ticks thought, base::Nanoseconds now, ba
     const auto since_idle =
         passage.since_idle > 0 ? to_ticks(passage.service_since_idle) / static_cast<Ticks>(passage.since_idle) : took;
     at_once_.note(since_idle + chance, now);
-    held_ += ((took > learnt_ / 4 + chance ? held_most : 0) - held_) / 4;
+    const auto most = rail_.per_byte > 0 ? rail_.per_byte : took;
+    passes_ +=
+        (std::clamp<Ticks>(took - chance, 0, most) - passes_) / 4;  // of one that somebody held up little remains
+    passed_at_ = now;
     if (took <= thought + std::max(chance, thought / 4)) {
         if (since_idle < rail_.per_byte / 8) {
             at_once_seen_ = now;
@@ -143,6 +146,7 @@ void Pace::end_trial(Ticks took, Ticks absent, Ticks thought, base::Nanoseconds 
     if (hoped_ || shown < known / 4 * 3 || shown > known / 4 * 5) doubts_ = doubted;
     rail_.windows.fill(std::max<Ticks>(shown, 1));
     learnt_ = rail_.per_byte = rail_.windows.front();
+    if (sustained_ > 0) sustained_ = std::max(sustained_, learnt_);
     lateness_.forget(handed_);
     shown_ = true;
     end_hope(busy);
@@ -172,7 +176,7 @@ void Pace::end_window(base::Nanoseconds time, std::uint64_t bytes, std::uint64_t
     hoped_bytes_ = 0;
     own_.add(window_count_, time, bytes);
     rail_.add(window_count_, time, bytes + others);
-    learnt_ = rail_.per_byte;
+    learnt_ = sustained_ = rail_.per_byte;
     // The first is short: where something had passed in half of that time, it may have been the beginning of a burst, or its
     // end.
     const bool first = window_count_ == 1 && at_once_.any(last_, 1) && at_once_.least() < learnt_ / 2;
@@ -229,7 +233,8 @@ void Pace::relearn(Ticks per_byte) noexcept {
         rate->per_byte = per_byte;
         rate->windows.fill(per_byte);
     }
-    learnt_ = per_byte;
+    learnt_ = sustained_ = per_byte;
+    passes_ = 0;
     bursts_ = false;
     window_count_ = static_cast<std::uint32_t>(rail_.windows.size());
     doubts_ = 0;

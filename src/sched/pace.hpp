@@ -128,8 +128,8 @@ public:
     }
     /// G as it was last learnt, of the rail for all who use it; 0 while unknown.
     [[nodiscard]] Ticks per_byte() const noexcept { return rail_.per_byte; }
-    /// ... before anything that passed at once was taken for a sign that it may be less.
-    [[nodiscard]] Ticks learnt() const noexcept { return learnt_; }
+    /// ... but for what passed at once, which bursts do on rails that save up: trials, and what was taken off since.
+    [[nodiscard]] Ticks sustained() const noexcept { return sustained_; }
     /// G to go by; 0 while unknown. `busy` is a clock that stands while there is no traffic on any rail. What others were
     /// preferred to for long is thought better and better of, as far as `prior`, until it is tried again.
     [[nodiscard]] Ticks per_byte(base::Nanoseconds busy, Ticks prior) const noexcept {
@@ -145,8 +145,9 @@ public:
     [[nodiscard]] bool saves_up(base::Nanoseconds now) const noexcept {
         return at_once_seen_ > 0 && now - at_once_seen_ < base::second;
     }
-    /// Whether most of what was timed of late waited for the rail, rather than to pass at once.
-    [[nodiscard]] bool holds_up() const noexcept { return held_ > held_most / 2; }
+    /// What a byte took of what was timed of late on the rail, beyond what looks are apart; and when that was, last.
+    [[nodiscard]] Ticks passes() const noexcept { return passes_; }
+    [[nodiscard]] base::Nanoseconds passed_at() const noexcept { return passed_at_; }
     /// Whether its rate is known, but from long ago: others have been preferred to it since.
     [[nodiscard]] bool aged(base::Nanoseconds busy) const noexcept {
         return rail_.per_byte > 0 && busy - used_ >= 2 * half_life;
@@ -203,7 +204,6 @@ private:
         const auto others = std::max(passage.messages, std::uint32_t{1}) - 1;
         return passage.by_host ? host_time : std::min(look_time + message_time * others, longest_chance);
     }
-    static constexpr std::int32_t held_most = 256;
     // The median of three windows is not what trains had shown when two of them are.
     static constexpr std::uint32_t doubted = 2;
     // On a rail so fast that this passes sooner: twice the bursts that networks are known to pass.
@@ -280,13 +280,15 @@ private:
         void add(std::uint32_t count, base::Nanoseconds time, std::uint64_t bytes) noexcept;
     };
     Rate rail_;
-    Ticks learnt_ = 0;  // its G, but for what trains that passed at once have taken off since
+    Ticks learnt_ = 0;     // its G, but for what trains that passed at once have taken off since
+    Ticks sustained_ = 0;  // ... and but for trials
     Rate own_;
     Proven proven_;
     // What a byte took at most in the fastest trains of late: a probe, which the model is from, may have been held up, and they
     // prove it. Of a rate that traffic has shown they prove nothing, as bursts pass faster than that.
     LeastOfLate<Ticks> at_once_;
-    std::int32_t held_ = 0;               // how much of what was timed of late waited, of held_most
+    Ticks passes_ = 0;
+    base::Nanoseconds passed_at_ = 0;
     base::Nanoseconds at_once_seen_ = 0;  // ... after that, the last that passed so
     Lateness lateness_;
     base::Nanoseconds told_by_host_ = 0;  // the last of its trains

@@ -51,7 +51,7 @@ struct Candidate {
     bool favoured_light = false;   // ... and light frames fared best over it, or it is tried
     bool favoured_heavy = false;   // ... and heavy ones did
     Spread spread = Spread::predicted;  // of heavy frames to its destination, which is what fared best, or is tried
-    Ticks turn = 0;                     // ... by_rate: what a byte takes, for that (Turns)
+    Ticks turn = 0;                     // ... by_rate: what a byte takes, for that (RateTurns)
     Ticks first_turn = 0;               // ... when it began
     Ticks shown = 0;  // what a byte takes, as traffic has shown: ours, or the peer's over the same link; 0: nothing has
     bool by_processors = false;  // the processors of the two ends move its bytes, and nothing else does

@@ -102,6 +102,7 @@ Spread SpreadContest::next_way(bool rates_shown, base::Nanoseconds now) const no
     auto best = home_;
     for (std::uint32_t i = 0; i < spreads; ++i) {
         const auto way = static_cast<Spread>(i);
+        if (way == Spread::by_rate && !rates_shown) continue;
         if (of(way).takes > 0 && better(of(way).takes, of(best).takes)) best = way;
     }
     if (best != home_) return now >= ended_ + wait_if_better ? best : home_;
@@ -125,7 +126,8 @@ void SpreadContest::judge_trial(const Score& score, base::Nanoseconds now) noexc
     const bool much_worse = window_.time >= (shows ? shown_after : vain_after) &&
                             ((window_.bursts >= vain_bursts && takes > usual + usual / 2) ||
                              (window_.bursts >= very_vain_bursts && takes > 3 * usual));
-    const bool as_before = settled && settling_ == 1 && of(tried_).takes > 0 && better(usual, takes);
+    const bool as_before =
+        !shows && settled && settling_ == 1 && of(tried_).takes > 0 && takes > usual + usual / unsteady_part;
     const bool vain = much_worse || as_before;
     const bool complete = settling_ > 0 ? settled : over();
     if (!vain && !complete) return;

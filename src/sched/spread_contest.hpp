@@ -29,7 +29,7 @@ namespace railmux::sched {
 
 class SpreadContest {
 public:
-    /// What is known of the frames to and from the peer: counters that only grow, and wrap around.
+    /// What is known of the frames to and from the peer: counters that only grow, and wrap around; and of the rails.
     struct Score {
         std::uint32_t handed = 0;          // ours, to rails, this one too,
         std::uint32_t sent = 0;            // ... and of these, all up to there, those that arrived
@@ -62,7 +62,7 @@ private:
     static constexpr std::uint32_t window_bursts = 8;
     static constexpr base::Nanoseconds longest_window = 40 * base::millisecond;
     // A trial counts from when what rails had saved up before may be used up, after so many short windows. One of a way
-    // that was tried before ends if the last of these was worse than what is done.
+    // that was tried before ends if the last of these was worse than what is done by a sixteenth.
     static constexpr std::uint32_t settling_windows = 2;
     static constexpr base::Nanoseconds settling = 2 * base::millisecond;
     static constexpr std::uint32_t settling_bursts = 2;

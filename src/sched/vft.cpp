@@ -283,7 +283,8 @@ void Vft::charge(const Candidate& candidate, std::uint64_t bytes, std::uint32_t 
     const auto leaving = candidate.stream ? (candidate.joins ? 0U : 1U) : messages;
     const auto gaps = static_cast<Ticks>(leaving) * gap(candidate.cost);
     clock.free = start + gaps + times(counted, candidate.cost.per_byte);
-    clock.time_given += static_cast<std::uint64_t>(times(counted, candidate.turn));
+    if (candidate.spread == Spread::by_rate)
+        clock.time_given += static_cast<std::uint64_t>(times(counted, candidate.turn));
     clock.bytes_given += counted;
     if (candidate.backlog == 0) clock.gaps = 0, clock.bytes = 0;
     clock.gaps += gaps;

@@ -315,24 +315,39 @@ TEST_CASE("ledger: what another link of the rail was given has not come when a f
 }
 
 TEST_CASE("ledger: what the peer's traffic has shown of a rail counts where ours has shown nothing, or is in doubt") {
-    Books f;
+    Bursts f;
     const auto shown = [&] {
         f.ledger.refresh(*f.talk, f.now);
         return sched::to_ns(f.talk->candidates.front().shown);
     };
     f.link->remote_rail = 5;
-    CHECK(f.ledger.rate_to_tell(*f.talk).per_byte == 0);
+    CHECK(f.ledger.next_rate_to_tell(*f.talk).per_byte == 0);
     CHECK(shown() == 0);
-    f.ledger.heard(*f.talk, {.rail = 4, .remote_rail = 0, .per_byte = sched::to_ticks(80.0)});  // of another link
+    f.ledger.heard_rate(*f.talk, {.rail = 4, .remote_rail = 0, .per_byte = sched::to_ticks(80.0)});  // of another link
+    f.ledger.heard_rate(*f.talk, {.rail = 5, .remote_rail = 1, .per_byte = sched::to_ticks(80.0)});  // and another
     CHECK(shown() == 0);
-    f.ledger.heard(*f.talk, {.rail = 5, .remote_rail = 0, .per_byte = sched::to_ticks(80.0)});
-    CHECK(shown() == Approx(80));
+    f.ledger.heard_rate(*f.talk, {.rail = 5, .remote_rail = 0, .per_byte = sched::to_ticks(1e6)});
+    CHECK(shown() == Approx(1000));  // no rail that counts is slower
+    f.ledger.heard_rate(*f.talk, {.rail = 5, .remote_rail = 0, .per_byte = sched::to_ticks(1e3)});
+    for (int i = 0; i < 30; ++i) f.one();
+    REQUIRE(f.ledger.pace(0).doubtful());
+    REQUIRE(f.ledger.pace(0).sustained() > 0);
+    CHECK(shown() == Approx(1000));
+    f.ledger.heard_rate(*f.talk, {.rail = 5, .remote_rail = 0, .per_byte = 1});
+    CHECK(shown() == Approx(sched::to_ns(f.ledger.pace(0).sustained())));
     f.ledger.measured(0, sched::to_ticks(8.0));
+    f.ledger.heard_rate(*f.talk, {.rail = 5, .remote_rail = 0, .per_byte = sched::to_ticks(80.0)});
     CHECK(shown() == Approx(8));
-    const auto told = f.ledger.rate_to_tell(*f.talk);
+    const auto told = f.ledger.next_rate_to_tell(*f.talk);
     CHECK(told.rail == 0);
     CHECK(told.remote_rail == 5);
     CHECK(sched::to_ns(told.per_byte) == Approx(8));
+    Link& other = f.links.add(0, {.index = 1, .generation = 1});
+    other.remote_rail = 9;
+    f.talk->links.push_back(other.slot);
+    const auto next = f.ledger.next_rate_to_tell(*f.talk).remote_rail;
+    CHECK(next != f.ledger.next_rate_to_tell(*f.talk).remote_rail);
+    CHECK(next == f.ledger.next_rate_to_tell(*f.talk).remote_rail);
     f.talk->links.clear();
-    CHECK(f.ledger.rate_to_tell(*f.talk).per_byte == 0);
+    CHECK(f.ledger.next_rate_to_tell(*f.talk).per_byte == 0);
 }

@@ -30,6 +30,8 @@ TEST_CASE("a shown rate is read as it was written, and not from too few bytes", 
     CHECK(read->per_byte == railmux::sched::to_ticks(80.5));
     CHECK_FALSE(ShownRate::read(std::span(bytes).first(size - 1)));
     CHECK_FALSE(ShownRate::read({}));
+    CHECK(bytes == std::array{std::byte{3}, std::byte{0}, std::byte{63}, std::byte{0}, std::byte{0x00}, std::byte{0x42},
+                              std::byte{0x01}, std::byte{0}});
 }
 
 TEST_CASE("a rate that does not fit is told as the slowest that does", "[rails]") {

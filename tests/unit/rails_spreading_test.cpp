@@ -65,3 +65,13 @@ TEST_CASE("spreading: who follows takes turns as soon as rates are known, and by
     side.one(Spread::by_rate);
     CHECK(side.candidates[1].turn == 21'500);
 }
+
+TEST_CASE("spreading: where links are others now, all go as predicted", "[rails][spread]") {
+    Follower side;
+    side.one(Spread::single);
+    REQUIRE(side.candidates[0].spread == Spread::single);
+    side.spreading = {};
+    side.spreading.tell(side.candidates, side.paces, side.now);
+    CHECK(side.candidates[0].spread == Spread::predicted);
+    CHECK(side.candidates[1].spread == Spread::predicted);
+}

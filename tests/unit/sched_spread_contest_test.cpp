@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -90,6 +91,38 @@ TEST_CASE("bursts: turns by rate are tried only where there are rates", "[sched]
     side.score.rates_shown = true;
     run(side, takes, now, 100 * ms, 8);
     CHECK(side.way() == Spread::by_rate);
+}
+
+TEST_CASE("bursts: where nobody knows rates, what may show them is tried for longer, each time", "[sched][spread]") {
+    const bool shown = GENERATE(false, true);
+    Side side{.score = {.rates_shown = shown}};
+    base::Nanoseconds now = us;
+    const Takes takes{17 * us, 17 * us, 70 * us, 17 * us};
+    base::Nanoseconds longest = 0;
+    for (int trials = 0; trials < 3; ++trials) {
+        while (side.way() != Spread::in_turn) run(side, takes, now, us, 8);
+        const auto begun = now;
+        while (side.way() == Spread::in_turn) run(side, takes, now, us, 8);
+        longest = std::max(longest, now - begun);
+        CHECK((now - begun >= 6 * ms) == !shown);
+    }
+    CHECK(longest < 16 * ms);
+}
+
+TEST_CASE("bursts: a way that lost before loses again sooner", "[sched][spread]") {
+    Side side;
+    base::Nanoseconds now = us;
+    const Takes takes{17 * us, 17 * us, 17 * us, 19 * us};
+    std::array<base::Nanoseconds, 3> trials{};
+    for (auto& trial : trials) {
+        while (side.way() != Spread::single) run(side, takes, now, us, 8);
+        const auto begun = now;
+        while (side.way() == Spread::single) run(side, takes, now, us, 8);
+        trial = now - begun;
+    }
+    CHECK(trials[0] > 10 * ms);
+    CHECK(trials[1] < 6 * ms);
+    CHECK(trials[2] < 6 * ms);
 }
 
 TEST_CASE("bursts: a gain that does not last is no gain", "[sched][spread]") {
