@@ -45,7 +45,7 @@ void SpreadContest::interrupt() noexcept {
 }
 
 void SpreadContest::forget() noexcept {
-    home_ = tried_ = Spread::predicted;
+    home_ = home_before_ = tried_ = Spread::predicted;
     ways_ = {};
     usual_burst_ = 0;
     last_ = 0;
@@ -83,8 +83,10 @@ void SpreadContest::judge(const Score& score, bool follows, base::Nanoseconds no
     if (led_ || takes == 0 || before == 0) return;
     const auto [less, more] = std::minmax(takes, before);
     if (more > less + less / unsteady_part) return;  // what rails had saved up is used up, or something else changes
-    // Nothing is known of rails that have changed.
-    if (less > of(home_).takes + of(home_).takes / 4 && of(home_).takes > 0) forget();
+    if (less > of(home_).takes + of(home_).takes / 4 && of(home_).takes > 0) {
+        if (home_ != home_before_ && now < won_at_ + lasting) return go_back(less, now);
+        forget();  // nothing is known of rails that have changed
+    }
     of(home_).takes = (less + more) / 2;
     if (now < ended_ + between_trials) return;
     const auto way = next_way(score.rates_shown, now);
@@ -148,10 +150,24 @@ void SpreadContest::end_trial(bool won, base::Nanoseconds now) noexcept {
     trying_ = false;
     window_ = {};
     ended_ = now;
+    if (won) {
+        home_before_ = home_;
+        won_at_ = now;
+    }
     auto& other = of(won ? std::exchange(home_, tried_) : tried_);
     other.due = now + std::max(other.wait, std::min(wait_per_loss * lost_, longest_wait));
     other.wait = won ? first_wait : std::min(2 * other.wait, longest_wait);
     last_ = of(home_).takes;
+}
+
+/// What was gained has not lasted: it was what rails had saved up. That is no reason to try it soon.
+void SpreadContest::go_back(Ticks takes, base::Nanoseconds now) noexcept {
+    auto& vain = of(std::exchange(home_, home_before_));
+    vain.takes = takes;
+    vain.due = now + vain.wait;
+    vain.wait = std::min(2 * vain.wait, longest_wait);
+    ended_ = now;
+    last_ = 0;
 }
 
 }  // namespace railmux::sched

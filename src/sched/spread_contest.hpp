@@ -3,10 +3,11 @@
 // Who sends a few messages and then waits for the answer never fills a rail. A shaper that passes at once what was not used
 // before hides how slow it is, so that nothing shows what each rail sustains, nor that one which has nothing to do would pass
 // its part at once; and two rails may cost the processors more than they gain. To try it needs no guess: from the beginning of
-// one burst to the next, with nothing under way at either, there is a time and a number of messages there and back. So each way
-// is tried for some bursts, and kept if a message takes less by a thirty-second, in two windows in a row. A vain trial doubles
-// the time to the next one, which is 128 times as far away as it cost, at least. What takes longer than another way once did is
-// tried against that again. Messages of another size, by a quarter, are another traffic: then nothing is known.
+// one burst to the next, with nothing under way at either, there is a time and a number of messages there and back. So each
+// way is tried for some bursts, and kept if a message takes less by a thirty-second, in two windows in a row. A vain trial
+// doubles the time to the next one, which is 128 times as far away as it cost, at least. What takes longer than another way
+// once did is tried against that again; what takes a quarter longer soon after it has won goes back, and waits twice as long.
+// Messages of another size, by a quarter, are another traffic: then nothing is known.
 //
 // Turns by rate need to know rates; where nobody does, turns of as much over each rail, which use up what rails had saved up,
 // are tried for long enough to show them.
@@ -81,7 +82,9 @@ private:
     static constexpr base::Nanoseconds first_wait = 25 * base::millisecond;
     static constexpr base::Nanoseconds longest_wait = 16 * base::second;
     static constexpr base::Nanoseconds wait_per_loss = 128;
-    // ... from one trial to that of a way that was better once.
+    // What has won and takes a quarter longer before so long, has not changed: it never was that good.
+    static constexpr base::Nanoseconds lasting = base::second / 2;
+    // From one trial to that of a way that was better once.
     static constexpr base::Nanoseconds wait_if_better = 25 * base::millisecond;
 
     /// What is known of one.
@@ -111,6 +114,7 @@ private:
     void judge(const Score& score, bool follows, base::Nanoseconds now) noexcept;
     void judge_trial(const Score& score, base::Nanoseconds now) noexcept;
     void end_trial(bool won, base::Nanoseconds now) noexcept;
+    void go_back(Ticks takes, base::Nanoseconds now) noexcept;
     [[nodiscard]] Spread next_way(bool rates_shown, base::Nanoseconds now) const noexcept;
     [[nodiscard]] Way& of(Spread way) noexcept { return ways_[static_cast<std::size_t>(way)]; }
     [[nodiscard]] const Way& of(Spread way) const noexcept { return ways_[static_cast<std::size_t>(way)]; }
@@ -118,8 +122,9 @@ private:
     bool lone_ = false;
     bool led_ = false;  // the peer tries
     bool trying_ = false;
-    std::uint32_t settling_ = 0;         // so many windows of the trial are not counted
-    Spread home_ = Spread::predicted;    // how they go,
+    std::uint32_t settling_ = 0;       // so many windows of the trial are not counted
+    Spread home_ = Spread::predicted;  // how they go,
+    Spread home_before_ = Spread::predicted;
     Spread tried_ = Spread::predicted;   // unless this is tried; or was, last
     std::uint32_t since_ = 0;            // frames of ours, since a burst began
     std::uint32_t handed_ = 0;           // one beyond the number of the last one
@@ -128,10 +133,11 @@ private:
     std::uint64_t usual_bytes_ = 0;      // of ours, on average
     base::Nanoseconds usual_burst_ = 0;  // how long one takes, as they go usually
     std::array<Way, spreads> ways_{};
-    Ticks last_ = 0;               // what a message took in the last window; 0: there was none to compare
-    base::Nanoseconds ended_ = 0;  // the last trial
-    base::Nanoseconds lost_ = 0;   // by the one under way
-    std::uint32_t won_ = 0;        // windows of that
+    Ticks last_ = 0;                // what a message took in the last window; 0: there was none to compare
+    base::Nanoseconds ended_ = 0;   // the last trial
+    base::Nanoseconds won_at_ = 0;  // the last that was won
+    base::Nanoseconds lost_ = 0;    // by the one under way
+    std::uint32_t won_ = 0;         // windows of that
     Window window_;
 };
 

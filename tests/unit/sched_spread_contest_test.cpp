@@ -143,6 +143,26 @@ TEST_CASE("bursts: a gain that does not last is no gain", "[sched][spread]") {
     CHECK(side.way() != Spread::in_turn);
 }
 
+TEST_CASE("bursts: what gains for a moment whenever it is taken is tried ever more rarely", "[sched][spread]") {
+    Side side;
+    base::Nanoseconds now = us;
+    // Rails have saved something up for each time that it is taken.
+    base::Nanoseconds since = 0;
+    const auto go = [&](base::Nanoseconds time) {
+        for (const auto end = now + time; now < end;) {
+            const bool gains = side.way() == Spread::single && now - since < 40 * ms;
+            const Takes takes{17 * us, 20 * us, 20 * us, gains ? 14 * us : 40 * us};
+            if (side.way() != Spread::single) since = now;
+            run(side, takes, now, us, 8);
+        }
+    };
+    go(base::second);
+    side.bursts = {};
+    go(10 * base::second);
+    const auto all = side.bursts[0] + side.bursts[1] + side.bursts[2] + side.bursts[3];
+    CHECK(side.bursts[at(Spread::predicted)] > all / 100 * 95);
+}
+
 TEST_CASE("bursts: what is no burst, or none like those before, goes as predicted", "[sched][spread]") {
     Side side;
     base::Nanoseconds now = us;
