@@ -122,16 +122,16 @@ private:
     bool lone_ = false;
     bool led_ = false;  // the peer tries
     bool trying_ = false;
-    std::uint32_t settling_ = 0;       // so many windows of the trial are not counted
-    Spread home_ = Spread::predicted;  // how they go,
-    Spread home_before_ = Spread::predicted;
-    Spread tried_ = Spread::predicted;   // unless this is tried; or was, last
-    std::uint32_t since_ = 0;            // frames of ours, since a burst began
-    std::uint32_t handed_ = 0;           // one beyond the number of the last one
-    base::Nanoseconds begun_ = 0;        // the burst
-    std::uint32_t others_ = 0;           // as they were told
-    std::uint64_t usual_bytes_ = 0;      // of ours, on average
-    base::Nanoseconds usual_burst_ = 0;  // how long one takes, as they go usually
+    std::uint32_t settling_ = 0;              // so many windows of the trial are not counted
+    Spread home_ = Spread::predicted;         // how they go,
+    Spread tried_ = Spread::predicted;        // unless this is tried,
+    Spread home_before_ = Spread::predicted;  // and went until that was won
+    std::uint32_t since_ = 0;                 // frames of ours, since a burst began
+    std::uint32_t handed_ = 0;                // one beyond the number of the last one
+    base::Nanoseconds begun_ = 0;             // the burst
+    std::uint32_t others_ = 0;                // as they were told
+    std::uint64_t usual_bytes_ = 0;           // of ours, on average
+    base::Nanoseconds usual_burst_ = 0;       // how long one takes, as they go usually
     std::array<Way, spreads> ways_{};
     Ticks last_ = 0;                // what a message took in the last window; 0: there was none to compare
     base::Nanoseconds ended_ = 0;   // the last trial
