@@ -235,6 +235,7 @@ TEST_CASE("bundles: with the peer its bundle goes", "[engine]") {
     };
     send_four();
     pair.b.reset();
+    pair.hosts.look_each = base::millisecond;  // it takes many seconds to give up
     pair.hosts.until({pair.a.get()}, [&] {
         for (auto& send : sends) {
             if (send.active()) static_cast<void>(pair.a->test(send));

@@ -159,6 +159,7 @@ TEST_CASE("inlined: who is lost in the middle fails what waits for the rest, and
         int look = 0;
         world.until([&] { return ++look > looks; });
         world.hosts.fabric.cut("a/eth0", "b/eth0", test::sim::Cut::loud);
+        const auto often = std::exchange(world.hosts.look_each, base::millisecond);  // it takes many seconds to give up
         const auto end = [](const Status& status) {
             return status.ok() || status.truncated() || status.code == ErrorCode::peer_lost ||
                    status.code == ErrorCode::unreachable;
@@ -166,6 +167,7 @@ TEST_CASE("inlined: who is lost in the middle fails what waits for the rest, and
         for (auto* one : {&receive, &truncated}) CHECK(end(world.finish(*world.b, *one)));
         for (auto& send : sends) CHECK(end(world.finish(*world.a, send)));
         const auto kept = got;
+        world.hosts.look_each = often;
         world.hosts.fabric.restore("a/eth0", "b/eth0");
         world.deliver(300'000);
         CHECK(got == kept);

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "rails/node_table.hpp"
+#include "repeats.hpp"
 
 using namespace railmux;
 using rails::NodeTable;
@@ -243,7 +244,7 @@ TEST_CASE("processes killed at any moment leave no load, no line and no file", "
             }
         };
         bool seen_any = false;
-        for (int round = 0; round < 200; ++round) {
+        for (int round = 0; round < railmux::test::repeats(200); ++round) {
             auto& place = children[random() % children.size()];
             if (place != 0) kill_and_wait(place);
             place = child(comes_and_goes);

@@ -9,6 +9,7 @@
 #include <random>
 #include <string>
 
+#include "repeats.hpp"
 #include "unit/rails_world.hpp"
 
 using namespace rails_world;  // NOLINT: the tests are about it
@@ -66,9 +67,9 @@ TEST_CASE("a link that proves itself too late does not join the next session", "
 
 TEST_CASE("whatever is lost, late and given up, and when, the two find together again", "[rails][sessions]") {
     const auto instance_of_a = GENERATE(10, 30);
-    for (unsigned seed = 1; seed <= 100; ++seed) {
+    for (int seed = 1; seed <= railmux::test::repeats(100); ++seed) {
         INFO("seed " << seed);
-        std::mt19937 random(seed);
+        std::mt19937 random(static_cast<unsigned>(seed));
         Couple pair(2, impatient, instance_of_a);
         auto& a = pair.a;
         auto& b = *pair.b;
