@@ -71,6 +71,13 @@ public:
     /// (unreachable, wrong_key, wrong_version, protocol, invalid_argument).
     [[nodiscard]] Peer connect(std::string_view where, std::chrono::nanoseconds timeout = std::chrono::seconds(10));
 
+    /// Connects to these peers ahead of the first message to them, all at the same time, for who would rather wait for that
+    /// now. They have to call in meanwhile, as for a message. Returns when each has a link, or is known to be out of reach
+    /// (failure() says why), or the time is over: how many have one, this process itself counted. The rails beside the first
+    /// come up, and are measured, with the calls that follow. Throws Error(invalid_argument) for peers that this context does
+    /// not know, and in a callback.
+    std::size_t warm_up(std::span<const Peer> peers, std::chrono::nanoseconds timeout = std::chrono::seconds(10));
+
     /// This process's contact address, to be carried to others by other means, and the peer it names over there. add_peer
     /// throws Error(invalid_argument) for bytes that are no such address, (wrong_version) for one of another release.
     [[nodiscard]] std::vector<std::byte> address() const;
@@ -90,9 +97,11 @@ public:
     /// has arrived. A message leaves at once, but those that follow another one closely leave together, at the latest with
     /// the next call that progresses (wait, test, progress, ...); and so does the first of them where the peer has not yet
     /// confirmed a burst of just before, or where the application has been calling in right behind its bursts. Who then
-    /// computes after a single isend without such a call may find that it left with the next one; send() never waits. A gather
-    /// or scatter list itself may go when the call returns; only the bytes must stay. All calls that name a peer throw
-    /// Error(invalid_argument) for one that this context does not know.
+    /// computes after a single isend without such a call may find that it left with the next one; send() never waits. A message
+    /// to this process itself is copied within the call that finds its other end, whatever its size; sent before it is received
+    /// it is over while it has at most `eager.max` bytes, and what is kept so at most `eager.window`. A gather or scatter list
+    /// itself may go when the call returns; only the bytes must stay. All calls that name a peer throw Error(invalid_argument)
+    /// for one that this context does not know.
     [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data);
     [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data, Completion done);
     [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done = {});

@@ -58,7 +58,8 @@ struct Status {
     std::size_t bytes = 0;    ///< bytes placed in (or taken from) the buffer
     std::size_t message = 0;  ///< size of the whole message; more than `bytes` when truncated
     /// Of a sent message: the rails that its payload was handed to before the request ended, bit i for the i-th of
-    /// Context::rails(). 0 when it still waited for a link, for room, or for others to leave with.
+    /// Context::rails(). 0 when it still waited for a link, for room, or for others to leave with, and of a message to this
+    /// process itself, which no rail carries.
     std::uint64_t rails = 0;
 
     [[nodiscard]] constexpr bool ok() const noexcept { return code == ErrorCode::ok; }

@@ -32,14 +32,8 @@ std::vector<LinkModel> Engine::models(Peer peer) {
 /// Waits until the links to the peer should be there; throws why there is none, so that it cannot be `what`.
 void Engine::connect_links(std::uint32_t peer, std::string_view what) {
     rails_.want(peer, now());
+    progress_until([&] { return linked_or_hopeless(peer); }, never_ends);
     const auto& known = rails_.peers()[peer];
-    const auto over = [&] {
-        if (rails_.connected(peer) || known.left || known.failed != ErrorCode::ok) return true;
-        refuse_if_left();
-        rails_.want(peer, now_);  // once more, if the session ended meanwhile
-        return false;
-    };
-    progress_until(over, never_ends);
     if (!rails_.connected(peer)) {
         throw error_with(Peer::from_index(peer), known.left ? ErrorCode::peer_left : known.failed,
                          fmt::format("{} cannot be {}", rails_.peers().name(peer), what));

@@ -23,6 +23,9 @@ std::optional<Peer> Context::accept(std::chrono::nanoseconds timeout) { return e
 Peer Context::connect(std::string_view where, std::chrono::nanoseconds timeout) {
     return engine_->connect(where, timeout);
 }
+std::size_t Context::warm_up(std::span<const Peer> peers, std::chrono::nanoseconds timeout) {
+    return engine_->warm_up(peers, timeout);
+}
 std::vector<std::byte> Context::address() const { return engine_->address(); }
 Peer Context::add_peer(std::span<const std::byte> address) { return engine_->add_peer(address); }
 std::string Context::name(Peer peer) const { return engine_->name(peer); }

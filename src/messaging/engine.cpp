@@ -5,7 +5,7 @@
 #include "base/crypto.hpp"
 #include "base/host.hpp"
 #include "messaging/eager.hpp"
-#include "messaging/way_in.hpp"
+#include "messaging/own_messages.hpp"
 
 namespace railmux::messaging {
 
@@ -115,7 +115,10 @@ Engine::Engine(const Config& config, Parts parts)
     for (const auto& warning : config_.warnings()) log_.warning("{}", warning);
     // In a job a peer's number is its rank; outside, peer 0 is this process itself.
     for (std::uint32_t rank = 0; membership_.in_job() && rank < size(); ++rank) rails_.peers().of_rank(rank);
-    rails_.learn(rails_.own_address(base::host_name(), base::process_id()));
+    own_peer_ = rails_.learn(rails_.own_address(base::host_name(), base::process_id()));
+    receiver_.know_own({.peer = own_peer_,
+                        .largest_kept = config.number("eager.max"),
+                        .window = static_cast<std::uint32_t>(config.number("eager.window") / credit_unit)});
     if (membership_.in_job()) membership_.publish(address());
     progress_.set_mode(mode_of(config));
 }
@@ -131,6 +134,7 @@ Engine::~Engine() {
                 log_.warning("closed before everything sent to {} had arrived; raise close.timeout if it is only busy",
                              name);
             }
+            if (operations_.any_finished()) pass(now());  // what ended without a look has its callbacks called, too
         }
     } catch (const std::exception& error) {
         log_.error("closing: {}", error.what());
@@ -145,17 +149,15 @@ void Engine::refuse_peer() {
     throw Error(ErrorCode::invalid_argument, "no such peer", "use a Peer of this very context");
 }
 
-transports::Segment Engine::source(ConstBuffer data) noexcept {
-    return {const_cast<std::byte*>(data.data()), data.size(), 0};  // a segment is written to only where it receives
-}
-
 void Engine::add_source(Operation& operation, std::span<const ConstBuffer> gather) {
-    for (const auto part : gather) operation.add(source(part));
+    for (const auto part : gather) operation.add(source_of(part));
 }
 
 Request Engine::isend(Peer to, Tag tag, ConstBuffer data) {
     const Lock lock(*this);
     const auto peer = partner(to);
+    if (peer == own_peer_) [[unlikely]]
+        return isend_own(tag, data);
     now_ = now();
     const bool last = ends_burst(peer, data.size());
     std::uint64_t rails = 0;
@@ -171,6 +173,7 @@ Request Engine::isend(Peer to, Tag tag, ConstBuffer data) {
 Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion&& done) {
     const Lock lock(*this);
     const auto peer = partner(to);
+    if (peer == own_peer_) return begin_own(tag, gather, std::move(done));
     now_ = now();
     std::size_t bytes = 0;
     for (const auto part : gather) bytes += part.size();
@@ -195,6 +198,8 @@ Request Engine::begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuf
 void Engine::send(Peer to, Tag tag, ConstBuffer data) {
     const Lock lock(*this);
     const auto peer = partner(to);
+    if (peer == own_peer_) [[unlikely]]
+        return send_own(to, tag, data);
     now_ = now();
     std::uint64_t rails = 0;
     if (!sender_.send_now(peer, tag, data, now_, leaving(true), rails)) [[unlikely]]
@@ -203,6 +208,35 @@ void Engine::send(Peer to, Tag tag, ConstBuffer data) {
     flush_burst();
     if (unlooked_bytes_ >= bytes_per_look) [[unlikely]]
         pass(now_);
+}
+
+/// Nothing of it is left for the rails to do; but who sends to himself only is to look at them now and then (look_if_due).
+RAILMUX_IN_LINE Request Engine::isend_own(Tag tag, ConstBuffer data) {
+    if (!receiver_.deliver_own(tag, data)) [[unlikely]]
+        return begin_own(tag, {&data, 1}, nullptr);
+    unlooked_bytes_ += data.size() + message_per_look;
+    Operation& operation = operations_.begin_over();
+    operation.status = sent_status(own_peer_, tag, data.size(), 0);
+    return {*this, operation.index};
+}
+
+Request Engine::begin_own(Tag tag, std::span<const ConstBuffer> gather, Completion&& done) {
+    Operation& operation = operations_.begin(false, std::move(done));
+    add_source(operation, gather);
+    operation.peer = own_peer_;
+    operation.tag = tag;
+    const auto slot = operation.index;
+    unlooked_bytes_ += operation.bytes + message_per_look;
+    receiver_.deliver_own(operation);
+    return {*this, slot};
+}
+
+void Engine::send_own(Peer self, Tag tag, ConstBuffer data) {
+    end_burst();
+    if (!receiver_.deliver_own(tag, data)) [[unlikely]]
+        return send_and_wait(self, tag, data);
+    unlooked_bytes_ += data.size() + message_per_look;
+    look_if_due();
 }
 
 void Engine::throw_if_failed(const Status& status, std::string_view what) {
@@ -286,6 +320,7 @@ std::optional<Status> Engine::probe(Peer from, TagMatch match) {
     const Lock lock(*this);
     const auto peer = from.valid() ? known_peer(from) : anybody;
     end_burst();
+    look_if_due();
     const auto* found = receiver_.probe(peer, match);
     if (found == nullptr && pass(now())) found = receiver_.probe(peer, match);
     return found == nullptr ? std::nullopt : std::optional(found->status());
@@ -295,6 +330,7 @@ std::optional<Message> Engine::mprobe(Peer from, TagMatch match) {
     const Lock lock(*this);
     const auto peer = from.valid() ? known_peer(from) : anybody;
     end_burst();
+    look_if_due();
     auto* found = receiver_.claim(peer, match);
     if (found == nullptr && pass(now())) found = receiver_.claim(peer, match);
     if (found == nullptr) return std::nullopt;

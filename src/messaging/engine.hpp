@@ -61,6 +61,7 @@ public:
     std::uint16_t listen(std::string_view where);
     [[nodiscard]] std::optional<Peer> accept(std::chrono::nanoseconds timeout);
     [[nodiscard]] Peer connect(std::string_view where, std::chrono::nanoseconds timeout);
+    std::size_t warm_up(std::span<const Peer> peers, std::chrono::nanoseconds timeout);
     [[nodiscard]] std::vector<std::byte> address() const;
     [[nodiscard]] Peer add_peer(std::span<const std::byte> address);
     [[nodiscard]] std::string name(Peer peer);
@@ -199,6 +200,7 @@ private:
     [[nodiscard]] std::string report_predictions();
     [[nodiscard]] std::string report_bursts(std::uint32_t peer);
     [[nodiscard]] std::string report_probing();
+    [[nodiscard]] bool linked_or_hopeless(std::uint32_t peer);
     void connect_links(std::uint32_t peer, std::string_view what);
     [[nodiscard]] std::vector<std::uint32_t> links_to_assess(Peer peer, std::string_view rails);
     [[nodiscard]] double flood(std::span<const std::uint32_t> links, const std::string& names,
@@ -233,11 +235,13 @@ private:
         return from.valid() ? known_peer(from) : anybody;
     }
     [[nodiscard]] ErrorCode gone_for_good(std::uint32_t peer);
-    [[nodiscard]] static transports::Segment source(ConstBuffer data) noexcept;
     static void add_source(Operation& operation, std::span<const ConstBuffer> gather);
     [[nodiscard]] Request begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuffer> gather, bool last,
                                      Completion&& done);
     void send_and_wait(Peer to, Tag tag, ConstBuffer data);
+    [[nodiscard]] inline Request isend_own(Tag tag, ConstBuffer data);
+    void send_own(Peer self, Tag tag, ConstBuffer data);
+    [[nodiscard]] Request begin_own(Tag tag, std::span<const ConstBuffer> gather, Completion&& done);
     [[nodiscard]] Request start(Access& access, const Operation& operation);
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept;
     /// Whether what is sent to the peer next, with so many bytes, is not to wait for more.
@@ -261,6 +265,11 @@ private:
         return burst_.prompt() && progress_.alone() ? Sender::Leaving::bundled : Sender::Leaving::with_others;
     }
     bool pass(base::Nanoseconds now);
+    /// Who finds all over without a look at the rails is to look now and then all the same.
+    RAILMUX_IN_LINE void look_if_due() {
+        if (unlooked_bytes_ >= bytes_per_look) [[unlikely]]
+            pass(now());
+    }
     bool poll_membership(base::Nanoseconds now);
     void take_address(const Membership::News& item, base::Nanoseconds now);
     void take_end(const Membership::News& item, base::Nanoseconds now);
@@ -312,6 +321,7 @@ private:
     Target target_;
     std::vector<std::uint32_t> knocked_;  // peers for accept()
     std::uint64_t knocks_ = 0;            // so far
+    std::uint32_t own_peer_ = 0;          // this process itself
     Told told_;
     std::vector<rails::RailNews> rail_news_;  // to be told with the next pass, as far as anybody wants to know
     std::vector<PeerNews> peer_news_;

@@ -17,6 +17,7 @@ Operation& Operations::begin(bool receive, Completion&& done) {
 void Operations::call_later(Operation& operation) noexcept {
     operation.become(OperationState::finishing);
     finishing_.push(operation);
+    ++finished_;
 }
 
 void Operations::detach(Operation& operation) noexcept {
@@ -29,6 +30,7 @@ void Operations::detach(Operation& operation) noexcept {
 
 Operations::Called Operations::next_finished() {
     Operation& operation = finishing_.pop();
+    --finished_;
     return {operation.index, operation.status, std::exchange(operation.done, nullptr)};
 }
 
@@ -56,6 +58,24 @@ void gather_part(std::byte* to, std::span<const transports::Segment> from, std::
         offset -= skipped;
         to += count;
         bytes -= count;
+    }
+}
+
+void copy_pieces(std::span<const transports::Segment> to, std::span<const transports::Segment> from,
+                 std::size_t bytes) noexcept {
+    std::size_t written = 0;  // of the first piece of `to`
+    for (const auto& piece : from) {
+        auto left = std::span(piece.data, std::min(piece.size, bytes));
+        bytes -= left.size();
+        while (!left.empty()) {
+            const auto count = std::min(to.front().size - written, left.size());
+            base::copy(to.front().data + written, left.data(), count);
+            left = left.subspan(count);
+            written += count;
+            if (written < to.front().size) continue;
+            to = to.subspan(1);
+            written = 0;
+        }
     }
 }
 

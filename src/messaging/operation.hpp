@@ -77,6 +77,11 @@ struct Operation {
     return {.peer = Peer::from_index(peer), .tag = tag, .bytes = bytes, .message = bytes, .rails = rails};
 }
 
+/// What is sent from there: a segment is written to only where it receives.
+[[nodiscard]] inline transports::Segment source_of(std::span<const std::byte> data) noexcept {
+    return {const_cast<std::byte*>(data.data()), data.size(), 0};
+}
+
 /// First in, first out, linked through Operation::next. Owns nothing.
 class OperationQueue {
 public:
@@ -152,6 +157,7 @@ public:
         Completion done;
     };
     [[nodiscard]] bool any_finished() const noexcept { return !finishing_.empty(); }
+    [[nodiscard]] std::size_t finished() const noexcept { return finished_; }
     [[nodiscard]] Called next_finished();
     void called(const Called& call) noexcept;
     /// Counts operations that ended: moves on whenever a wait may be over.
@@ -172,6 +178,7 @@ private:
 
     SlotTable<Operation> table_;
     OperationQueue finishing_;
+    std::size_t finished_ = 0;  // of those
     std::uint64_t ended_ = 0;
 };
 
@@ -190,6 +197,9 @@ RAILMUX_IN_LINE void gather(std::byte* to, std::span<const transports::Segment> 
 }
 /// ... `bytes` of it, from `offset` on.
 void gather_part(std::byte* to, std::span<const transports::Segment> from, std::size_t offset,
+                 std::size_t bytes) noexcept;
+/// The first `bytes` from one list to another; both have as many.
+void copy_pieces(std::span<const transports::Segment> to, std::span<const transports::Segment> from,
                  std::size_t bytes) noexcept;
 
 }  // namespace railmux::messaging

@@ -113,6 +113,7 @@ void Engine::leave() {
     }
     target_.cancel();
     progress_until([this] { return rails_.leaving().parted(); }, now() + close_limit());
+    if (operations_.any_finished()) pass(now());  // what ended without a look
     if (late.empty()) return;
     throw Error(ErrorCode::timed_out,
                 fmt::format("left before everything sent to {} had arrived", fmt::join(late, ", ")),

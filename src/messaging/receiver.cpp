@@ -40,6 +40,10 @@ Arrived* Receiver::claim(std::uint32_t peer, TagMatch match) noexcept {
 }
 
 void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds now) {
+    if (Operation* const send = end_waiting(message); send != nullptr) {
+        hand_over(*send, operation);
+        return free(message);
+    }
     const auto status = message.status();
     give_credit(message, now);
     if (message.left_behind && message.orphan != ErrorCode::ok) {
@@ -58,6 +62,10 @@ void Receiver::receive(Arrived& message, Operation& operation, base::Nanoseconds
 }
 
 void Receiver::drop(Arrived& message, base::Nanoseconds now) {
+    if (Operation* const send = end_waiting(message); send != nullptr) {
+        finish_own(*send, closed_ ? ErrorCode::peer_left : ErrorCode::ok);
+        return free(message);
+    }
     give_credit(message, now);
     if (message.left_behind && message.orphan == ErrorCode::ok) {
         if (message.asks()) {
@@ -72,11 +80,17 @@ void Receiver::drop(Arrived& message, base::Nanoseconds now) {
 void Receiver::give_credit(const Arrived& message, base::Nanoseconds now) {
     if (message.orphan != ErrorCode::ok)
         return;  // the next session counts from nought: it would seem that more was taken than was sent
-    rails_.consumed(message.peer, credit_of(message.left_behind ? message.inlined : message.bytes), now);
+    const auto credit = credit_of(message.left_behind ? message.inlined : message.bytes);
+    if (message.own) {
+        own_kept_ -= credit;
+    } else {
+        rails_.consumed(message.peer, credit, now);
+    }
 }
 
 void Receiver::free(Arrived& message) noexcept {
     if (message.payload != nullptr) rails_.pool().give(std::exchange(message.payload, nullptr));
+    message.own = false;
     arrived_.give(message);
 }
 
@@ -226,7 +240,12 @@ void Receiver::peer_gone(std::uint32_t peer, ErrorCode code) {
         operations_.finish(*posted->operation, {.code = code, .peer = Peer::from_index(peer), .tag = posted->tag});
     }
     arrived_.for_each([&](Arrived& message) {
-        if (message.peer == peer && message.orphan == ErrorCode::ok) message.orphan = code;
+        if (message.peer != peer || message.orphan != ErrorCode::ok) return;
+        message.orphan = code;
+        if (Operation* const send = end_waiting(message); send != nullptr) {
+            message.left_behind = true;
+            finish_own(*send, code);
+        }
     });
     std::erase_if(coming_, [&](const Coming& coming) { return coming.peer == peer; });
 }

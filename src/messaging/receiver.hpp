@@ -31,6 +31,8 @@ struct Arrived : Unexpected {
     std::uint32_t inlined = 0;  // left behind: but for so many, which are here or come
     Handle sender;
     std::vector<rails::BulkTarget::Key> offered;  // left behind: where it can be got from
+    bool own = false;                             // of this process to itself
+    Operation* waiting = nullptr;                 // ... the send that has the payload still
 
     /// The sender awaits an answer.
     [[nodiscard]] bool asks() const noexcept { return left_behind && inlined < bytes; }
@@ -41,7 +43,17 @@ struct Arrived : Unexpected {
 
 class Receiver final : private BulkIn::Owner {
 public:
+    /// Of what this process sends to itself, until it is received: copies of messages of up to so many bytes are kept, and
+    /// of so much credit in all.
+    struct Own {
+        std::uint32_t peer = anybody;
+        std::size_t largest_kept = 0;
+        std::uint32_t window = 0;
+    };
+
     Receiver(Operations& operations, rails::RailManager& rails, BulkIn& bulk);
+    /// Who this process is among its peers. First of all.
+    void know_own(const Own& own) noexcept { own_ = own; }
 
     /// Receives the first message that fits, now or when it comes. The operation's posted peer, tag and mask are set.
     inline void start(Operation& operation, base::Nanoseconds now);
@@ -59,6 +71,14 @@ public:
     [[nodiscard]] bool on_bundle(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool on_rts(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     [[nodiscard]] bool on_inlined(std::uint32_t peer, std::span<const std::byte> body);
+
+    // Messages of this process to itself (own_messages.hpp).
+    /// Sends one, which is over with that. False: it would have to wait for its receive.
+    [[nodiscard]] inline bool deliver_own(Tag tag, ConstBuffer data);
+    /// ... by an operation, which waits if need be.
+    void deliver_own(Operation& send);
+    /// Sends that wait.
+    [[nodiscard]] std::uint32_t own_waiting() const noexcept { return own_waiting_; }
 
     void peer_gone(std::uint32_t peer, ErrorCode code);
 
@@ -91,6 +111,12 @@ private:
     void give_credit(const Arrived& message, base::Nanoseconds now);
     void free(Arrived& message) noexcept;
     [[nodiscard]] Operation* match(std::uint32_t peer, Tag tag) noexcept;
+    [[nodiscard]] bool keep_own(Tag tag, std::span<const transports::Segment> pieces, std::size_t bytes);
+    [[nodiscard]] Arrived& new_own(Tag tag, std::size_t bytes);
+    void list_own(Arrived& message);
+    void hand_over(Operation& send, Operation& receive);
+    void finish_own(Operation& send, ErrorCode code);
+    [[nodiscard]] Operation* end_waiting(Arrived& message) noexcept;
 
     Operations& operations_;
     rails::RailManager& rails_;
@@ -99,6 +125,9 @@ private:
     SlotTable<Arrived> arrived_;
     std::vector<Coming> coming_;                // of a peer one at most
     std::vector<rails::BulkTarget::Key> keys_;  // scratch
+    Own own_;
+    std::uint32_t own_kept_ = 0;  // credit
+    std::uint32_t own_waiting_ = 0;
     std::uint64_t unexpected_ = 0;
     bool closed_ = false;
 };

@@ -45,7 +45,8 @@ std::uint64_t Engine::bulk_left(std::uint32_t peer, std::uint8_t remote_rail) {
 }
 
 bool Engine::busy(std::uint32_t peer) const noexcept {
-    return sender_.busy(peer) || bulk_out_.busy(peer) || origin_.busy(peer);
+    const bool own = peer == own_peer_ && receiver_.own_waiting() > 0;
+    return own || sender_.busy(peer) || bulk_out_.busy(peer) || origin_.busy(peer);
 }
 
 rails::Frame* Engine::next_get(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, std::uint64_t most) {
@@ -68,7 +69,7 @@ void Engine::on_peer_gone(std::uint32_t peer, ErrorCode code) {
     bulk_out_.peer_gone(peer, code);
     bulk_in_.peer_gone(peer, code);
     sender_.peer_gone(peer, code);
-    receiver_.peer_gone(peer, code);
+    if (peer != own_peer_) receiver_.peer_gone(peer, code);  // no rail carries messages to oneself
     origin_.peer_gone(peer, code);
     target_.peer_gone(peer);
 }

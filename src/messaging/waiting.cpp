@@ -53,15 +53,12 @@ bool Engine::pass(base::Nanoseconds now) {
 }
 
 /// Runs the callbacks of what has ended, one at a time and in that order, and then those for what happened to rails and peers,
-/// without the lock: they may take locks that the application holds while it calls in. True if there were any.
+/// without the lock: they may take locks that the application holds while it calls in. True if there were any. What ends
+/// meanwhile is for the next look: a callback that sends to this very process ends the next operation, perhaps for ever.
 bool Engine::call_back() {
     if (calling_back_ != std::thread::id{}) return false;  // whoever is at it, perhaps below us, runs these, too
     calling_back_ = std::this_thread::get_id();
-    while (operations_.any_finished() || any_news()) {
-        if (!operations_.any_finished()) {
-            tell_news();
-            continue;
-        }
+    for (auto count = operations_.finished(); count > 0; --count) {
         auto called = operations_.next_finished();
         progress_.outside([&]() noexcept {
             called.done(called.status);
@@ -69,6 +66,7 @@ bool Engine::call_back() {
         });
         operations_.called(called);
     }
+    tell_news();
     calling_back_ = {};
     return true;
 }
@@ -159,7 +157,7 @@ std::optional<Status> Engine::test(Request& request) {
     const Lock lock(*this);
     const Operation& operation = operation_of(request);
     end_burst();
-    if (!operation.over()) pass(now());
+    if (!operation.over() || unlooked_bytes_ >= bytes_per_look) pass(now());
     if (!operation.over()) return std::nullopt;
     return take(request);
 }
@@ -182,6 +180,7 @@ Context::Ended Engine::wait_any(std::span<Request> requests) {
         }
         return false;
     };
+    look_if_due();
     progress_until(find, forever);
     return {ended, take(requests[ended])};
 }
@@ -234,6 +233,33 @@ Peer Engine::connect(std::string_view where, std::chrono::nanoseconds timeout) {
     if (parsed) return Peer::from_index(rails_.learn(*parsed));
     const auto refusal = rails::ProcessAddress::refusal(*answer);
     throw Error(refusal.code(), fmt::format("{}: {}", where, refusal.what()), refusal.cure());
+}
+
+/// Whether a peer that is wanted has a link, or will have none.
+bool Engine::linked_or_hopeless(std::uint32_t peer) {
+    const auto& known = rails_.peers()[peer];
+    if (rails_.connected(peer) || known.left || known.failed != ErrorCode::ok) return true;
+    refuse_if_left();         // by another thread meanwhile
+    rails_.want(peer, now_);  // once more, if the session ended meanwhile
+    return false;
+}
+
+std::size_t Engine::warm_up(std::span<const Peer> peers, std::chrono::nanoseconds timeout) {
+    const Lock lock(*this);
+    refuse_in_callback("warm_up");
+    std::vector<std::uint32_t> wanted;
+    for (const auto peer : peers) {
+        if (partner(peer) != own_peer_) wanted.push_back(peer.index());
+    }
+    for (const auto peer : wanted) rails_.want(peer, now());
+    auto first = wanted.begin();  // that is not known to be over
+    const auto over = [&] {
+        first = std::find_if_not(first, wanted.end(), [&](auto peer) { return linked_or_hopeless(peer); });
+        return first == wanted.end();
+    };
+    progress_until(over, after(now(), timeout));
+    const auto linked = std::ranges::count_if(wanted, [&](auto peer) { return rails_.connected(peer); });
+    return peers.size() - wanted.size() + static_cast<std::size_t>(linked);
 }
 
 std::optional<Peer> Engine::accept(std::chrono::nanoseconds timeout) {

@@ -52,6 +52,34 @@ TEST_CASE("operations fail with the reason when a peer cannot be reached", "[eng
     }
 }
 
+TEST_CASE("who warms up has links before the first message", "[engine]") {
+    test::SimHosts hosts;
+    hosts.settings = {{"connect.timeout", "95ms"}, {"connect.patience", "200ms"}};
+    for (const char* host : {"a", "b", "c"}) hosts.fabric.add_rail(host, {});
+    hosts.fabric.add_rail("d", {.network = "elsewhere"});
+    const auto a = hosts.start("a", "vft");
+    const auto b = hosts.start("b", "vft");
+    const auto c = hosts.start("c", "vft");  // never calls in
+    const auto d = hosts.start("d", "vft");  // no rail leads there
+    const std::array to{a->peer(0), a->add_peer(b->address()), a->add_peer(c->address()), a->add_peer(d->address())};
+    const auto sees_b = hosts.keep_going(*b);
+    CHECK(a->warm_up({}, std::chrono::seconds(1)) == 0);
+    CHECK(a->models(to[1]).empty());
+    CHECK(a->warm_up(to, std::chrono::milliseconds(50)) == 2);  // c may still answer
+    CHECK(a->failure(to[2]).empty());
+    CHECK(a->models(to[1]).size() == 1);
+    const auto begun = hosts.fabric.now();
+    CHECK(a->warm_up(to, std::chrono::seconds(5)) == 2);
+    CHECK(hosts.fabric.now() - begun < base::second);  // nobody waits for what is hopeless
+    CHECK_FALSE(a->failure(to[2]).empty());
+    CHECK_FALSE(a->failure(to[3]).empty());
+    CHECK_THROWS_AS(a->warm_up(std::array{Peer::from_index(99)}, std::chrono::seconds(1)), Error);
+
+    const auto data = pattern(8);
+    auto send = a->isend(to[1], 1, data);
+    CHECK(a->test(send)->rails == 1);  // no link had to be waited for
+}
+
 TEST_CASE("a silent peer is not called behind a firewall after having been tried for a moment", "[engine]") {
     test::SimHosts hosts;
     hosts.settings = {{"connect.timeout", "95ms"}, {"connect.patience", "120ms"}};
