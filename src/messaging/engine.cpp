@@ -180,15 +180,20 @@ Request Engine::isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Com
     return begin_send(peer, tag, gather, ends_burst(peer, bytes), std::move(done));
 }
 
-/// By an operation, which may have to wait.
-Request Engine::begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuffer> gather, bool last,
-                           Completion&& done) {
+/// An operation for a message, which may have to wait.
+Operation& Engine::new_send(std::uint32_t peer, Tag tag, std::span<const ConstBuffer> gather, Completion&& done) {
     Operation& operation = operations_.begin(false, std::move(done));
     add_source(operation, gather);
     operation.peer = peer;
     operation.tag = tag;
-    const auto slot = operation.index;
     unlooked_bytes_ += operation.bytes + message_per_look;
+    return operation;
+}
+
+Request Engine::begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuffer> gather, bool last,
+                           Completion&& done) {
+    Operation& operation = new_send(peer, tag, gather, std::move(done));
+    const auto slot = operation.index;
     sender_.start(operation, now_, last);
     if (last) flush_burst();
     return {*this, slot};
@@ -221,12 +226,8 @@ RAILMUX_IN_LINE Request Engine::isend_own(Tag tag, ConstBuffer data) {
 }
 
 Request Engine::begin_own(Tag tag, std::span<const ConstBuffer> gather, Completion&& done) {
-    Operation& operation = operations_.begin(false, std::move(done));
-    add_source(operation, gather);
-    operation.peer = own_peer_;
-    operation.tag = tag;
+    Operation& operation = new_send(own_peer_, tag, gather, std::move(done));
     const auto slot = operation.index;
-    unlooked_bytes_ += operation.bytes + message_per_look;
     receiver_.deliver_own(operation);
     return {*this, slot};
 }

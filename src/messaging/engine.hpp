@@ -236,6 +236,8 @@ private:
     }
     [[nodiscard]] ErrorCode gone_for_good(std::uint32_t peer);
     static void add_source(Operation& operation, std::span<const ConstBuffer> gather);
+    [[nodiscard]] Operation& new_send(std::uint32_t peer, Tag tag, std::span<const ConstBuffer> gather,
+                                      Completion&& done);
     [[nodiscard]] Request begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuffer> gather, bool last,
                                      Completion&& done);
     void send_and_wait(Peer to, Tag tag, ConstBuffer data);
