@@ -19,4 +19,5 @@ configure_file(${PROJECT_SOURCE_DIR}/cmake/railmux.pc.in ${PROJECT_BINARY_DIR}/r
 install(FILES ${PROJECT_BINARY_DIR}/railmux.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 if(TARGET railmux_tool)
     install(TARGETS railmux_tool)
+    include(RailmuxManPages)
 endif()

@@ -7,7 +7,8 @@ function(railmux_on_off variable)
     endif()
 endfunction()
 foreach(variable RAILMUX_HAVE_TCP RAILMUX_HAVE_VERBS RAILMUX_HAVE_OFI BUILD_SHARED_LIBS RAILMUX_BUILD_TOOLS
-        RAILMUX_BUILD_EXAMPLES RAILMUX_BUILD_TESTS RAILMUX_BUILD_FUZZERS RAILMUX_BUILD_BENCHMARKS RAILMUX_WERROR)
+        RAILMUX_HAVE_MAN_PAGES RAILMUX_BUILD_EXAMPLES RAILMUX_BUILD_TESTS RAILMUX_BUILD_FUZZERS RAILMUX_BUILD_BENCHMARKS
+        RAILMUX_WERROR)
     railmux_on_off(${variable})
 endforeach()
 
@@ -31,6 +32,7 @@ message(STATUS "    shm, self, sim on (need nothing)")
 message(STATUS "  built")
 message(STATUS "    shared library ${BUILD_SHARED_LIBS_TEXT}")
 message(STATUS "    command        ${RAILMUX_BUILD_TOOLS_TEXT}")
+message(STATUS "    manual pages   ${RAILMUX_HAVE_MAN_PAGES_TEXT} (by help2man, of what is installed)")
 message(STATUS "    examples       ${RAILMUX_BUILD_EXAMPLES_TEXT}")
 message(STATUS "    tests          ${RAILMUX_BUILD_TESTS_TEXT}")
 message(STATUS "    fuzzers        ${RAILMUX_BUILD_FUZZERS_TEXT}")

@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 # shellcheck disable=SC2034  # used by the scripts that source this
-packages_build=(g++ cmake ninja-build pkg-config libboost-dev libfmt-dev libspdlog-dev libssl-dev libcli11-dev
+packages_build=(g++ cmake ninja-build pkg-config help2man libboost-dev libfmt-dev libspdlog-dev libssl-dev libcli11-dev
                 nlohmann-json3-dev libibverbs-dev librdmacm-dev libfabric-dev)
 # shellcheck disable=SC2034
 packages_vm=(qemu-system-x86 busybox-static cpio kmod binutils xz-utils python3 iproute2 rdma-core ibverbs-providers)
