@@ -18,16 +18,18 @@ quietly cmake -S "$work/consumer" -B "$work/found" -DCMAKE_PREFIX_PATH="$work/pr
 quietly cmake --build "$work/found"
 "$work/found/consumer"
 
-echo "manual pages:"
-"$work/prefix/bin/railmux" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/-\1/p' >"$work/commands"
-[ "$(wc -l <"$work/commands")" -gt 10 ]
-for command in '' $(cat "$work/commands"); do
-    page=$work/prefix/share/man/man1/railmux$command.1
-    if ! grep -q "^railmux$command .- ." "$page" || ! grep -q '^.SH OPTIONS' "$page"; then
-        echo "FAILED: no good $page" >&2
-        exit 1
-    fi
-done
+if [ -d "$build/man" ]; then  # else there is no help2man
+    echo "manual pages:"
+    commands=$("$work/prefix/bin/railmux" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/-\1/p')
+    [ "$(wc -w <<<"$commands")" -gt 10 ]
+    for command in '' $commands; do
+        page=$work/prefix/share/man/man1/railmux$command.1
+        if ! grep -q "^railmux$command .- ." "$page" || ! grep -q '^.SH OPTIONS' "$page"; then
+            echo "FAILED: no good $page" >&2
+            exit 1
+        fi
+    done
+fi
 
 echo "pkg-config:"
 pc=$(find "$work/prefix" -name pkgconfig -type d)
