@@ -10,5 +10,5 @@ if(RAILMUX_HELP2MAN AND TARGET railmux_tool AND NOT CMAKE_CROSSCOMPILING AND NOT
         COMMAND ${maker} $<TARGET_FILE:railmux_tool> ${PROJECT_VERSION} ${RAILMUX_HELP2MAN} ${pages}
         DEPENDS railmux_tool ${maker} COMMENT "Writing manual pages" VERBATIM)
     add_custom_target(railmux_man_pages ALL DEPENDS ${pages}/railmux.1)
-    install(DIRECTORY ${pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
+    install(DIRECTORY ${pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL FILES_MATCHING PATTERN "*.1")
 endif()

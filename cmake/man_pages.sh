@@ -4,12 +4,16 @@
 set -euo pipefail
 command=$1 version=$2 help2man=$3 folder=$4
 mkdir -p "$folder"
-subcommands=$("$command" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/\1/p')
+rm -f "$folder"/*.1
+cd "$(dirname "$command")"  # help2man hands the command to a shell
+command=./$(basename "$command")
+subcommands=$("$command" --help | sed -n '/^Subcommands:/I,/^$/s/^  \([a-z]*\) .*/\1/p')
+[ -n "$subcommands" ] || { echo "$1 --help names no subcommands" >&2; exit 1; }
 
 # page NAME DESCRIPTION SEE_ALSO [SUBCOMMAND]
 page() {
     printf '[SEE ALSO]\n%s\n' "$3" >"$folder/see_also"
-    "$help2man" --no-info --no-discard-stderr --version-string "$version" --name "$2" --source railmux --manual railmux \
+    "$help2man" --no-info --version-string "$version" --name "$2" --source railmux --manual railmux \
         --include "$folder/see_also" "$command${4:+ $4}" |
         sed -e "s/^\.TH RAILMUX /.TH $(echo "$1" | tr '[:lower:]' '[:upper:]') /" \
             -e "s/^railmux${4:+ $4} \\\\-/$1 \\\\-/" |

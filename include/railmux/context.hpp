@@ -54,9 +54,9 @@ public:
     /// Leaves: delivers what was sent, for at most `close.timeout`, and has everybody told, in a job also those that it never
     /// talked to. What peers have under way with this process, or begin, fails as peer_left, but for what had arrived; so do
     /// large messages that no receive is posted for here. What is still under way here, receives included, ends as cancelled,
-    /// and no operation can be begun any more: that throws Error(invalid_argument). Throws Error(timed_out) when not everything
-    /// arrived: it has left all the same. The second time it does nothing. The destructor does the same, but tells those only
-    /// that it is connected to. Not from within callbacks.
+    /// and no operation can be begun any more: that throws Error(invalid_argument). Throws Error(timed_out) when not
+    /// everything arrived: it has left all the same. The second time it does nothing. The destructor does the same, but tells
+    /// those only that it is connected to, and receives that still wait end without a word. Not from within callbacks.
     void leave();
 
     /// Accepts processes that connect() to `where`: "PORT", "ADDRESS:PORT" or "[V6]:PORT"; port 0 picks one. Returns the
@@ -74,8 +74,9 @@ public:
     /// Connects to these peers ahead of the first message to them, all at the same time, for who would rather wait for that
     /// now. They have to call in meanwhile, as for a message. Returns when each has a link, or is known to be out of reach
     /// (failure() says why), or the time is over: how many have one, this process itself counted. The rails beside the first
-    /// come up, and are measured, with the calls that follow. Throws Error(invalid_argument) for peers that this context does
-    /// not know, and in a callback.
+    /// come up, and are measured, with the calls that follow. As if a message waited for it, who is not reached within
+    /// `connect.patience` counts as lost, whatever the time here: receives from him fail. Throws Error(invalid_argument) for
+    /// peers that this context does not know, and in a callback.
     std::size_t warm_up(std::span<const Peer> peers, std::chrono::nanoseconds timeout = std::chrono::seconds(10));
 
     /// This process's contact address, to be carried to others by other means, and the peer it names over there. add_peer

@@ -134,8 +134,8 @@ Engine::~Engine() {
                 log_.warning("closed before everything sent to {} had arrived; raise close.timeout if it is only busy",
                              name);
             }
-            if (operations_.any_finished()) pass(now());  // what ended without a look has its callbacks called, too
         }
+        call_back_for_all();
     } catch (const std::exception& error) {
         log_.error("closing: {}", error.what());
     }

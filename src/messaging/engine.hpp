@@ -297,6 +297,7 @@ private:
     }
     [[nodiscard]] bool everything_sent();
     [[nodiscard]] std::vector<std::string> say_farewell();
+    void call_back_for_all();
     [[nodiscard]] base::Nanoseconds close_limit() const;
     // Sends that are over at once need no look at the rails, but what they do to the rails must be heard of now and then.
     static constexpr std::size_t bytes_per_look = 64 * 1024;

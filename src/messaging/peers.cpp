@@ -113,11 +113,17 @@ void Engine::leave() {
     }
     target_.cancel();
     progress_until([this] { return rails_.leaving().parted(); }, now() + close_limit());
-    if (operations_.any_finished()) pass(now());  // what ended without a look
+    call_back_for_all();
     if (late.empty()) return;
     throw Error(ErrorCode::timed_out,
                 fmt::format("left before everything sent to {} had arrived", fmt::join(late, ", ")),
                 "raise close.timeout if they are only busy");
+}
+
+/// What has ended without a look at the rails, or while others were in callbacks, has its own called: nobody looks any more.
+void Engine::call_back_for_all() {
+    const auto called = [this] { return !operations_.any_finished() && calling_back_ == std::thread::id{}; };
+    progress_until(called, now() + close_limit());
 }
 
 base::Nanoseconds Engine::close_limit() const {

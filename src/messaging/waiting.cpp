@@ -14,6 +14,7 @@ constexpr base::Nanoseconds forever = Engine::never_ends;
 constexpr base::Nanoseconds unwatched_period = 100 * base::microsecond;
 
 base::Nanoseconds after(base::Nanoseconds now, std::chrono::nanoseconds timeout) {
+    if (timeout.count() <= 0) return now;
     return timeout.count() > forever - now ? forever : now + timeout.count();
 }
 
@@ -56,7 +57,7 @@ bool Engine::pass(base::Nanoseconds now) {
 /// without the lock: they may take locks that the application holds while it calls in. True if there were any. What ends
 /// meanwhile is for the next look: a callback that sends to this very process ends the next operation, perhaps for ever.
 bool Engine::call_back() {
-    if (calling_back_ != std::thread::id{}) return false;  // whoever is at it, perhaps below us, runs these, too
+    if (calling_back_ != std::thread::id{}) return false;  // somebody is at it, perhaps below us
     calling_back_ = std::this_thread::get_id();
     for (auto count = operations_.finished(); count > 0; --count) {
         auto called = operations_.next_finished();

@@ -18,12 +18,12 @@ quietly cmake -S "$work/consumer" -B "$work/found" -DCMAKE_PREFIX_PATH="$work/pr
 quietly cmake --build "$work/found"
 "$work/found/consumer"
 
-if [ -d "$build/man" ]; then  # else there is no help2man
+if ! grep -q '^RAILMUX_HELP2MAN:.*NOTFOUND' "$build/CMakeCache.txt"; then
     echo "manual pages:"
     commands=$("$work/prefix/bin/railmux" --help | sed -n '/^Subcommands:/,/^$/s/^  \([a-z]*\) .*/-\1/p')
     [ "$(wc -w <<<"$commands")" -gt 10 ]
     for command in '' $commands; do
-        page=$work/prefix/share/man/man1/railmux$command.1
+        page=$(dirname "$(find "$work/prefix" -name railmux.1)")/railmux$command.1
         if ! grep -q "^railmux$command .- ." "$page" || ! grep -q '^.SH OPTIONS' "$page"; then
             echo "FAILED: no good $page" >&2
             exit 1
