@@ -2,10 +2,6 @@
 #include <benchmark/benchmark.h>
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <thread>
 #include <vector>
 
 #include <railmux/context.hpp>
@@ -91,40 +87,6 @@ static void checksum(benchmark::State& state, std::size_t way) {
 BENCHMARK_CAPTURE(checksum, table, 0)->Arg(40)->Arg(1 << 20);
 BENCHMARK_CAPTURE(checksum, instruction, 1)->Arg(40)->Arg(1024)->Arg(16 << 10)->Arg(256 << 10)->Arg(1 << 20);
 BENCHMARK_CAPTURE(checksum, folding, 2)->Arg(1024)->Arg(16 << 10)->Arg(256 << 10)->Arg(1 << 20);
-
-/// Both ends of a message, the way between cores aside. With a trace the difference is what recording costs a message.
-static void message(benchmark::State& state, bool traced) {
-    auto folder = (std::filesystem::temp_directory_path() / "railmux-micro-XXXXXX").string();
-    if (::mkdtemp(folder.data()) == nullptr) return state.SkipWithError("there is no room for a trace");
-    {
-        railmux::Config config;
-        config.set("rails", "shm:node").set("progress", "poll").set("probe", "off");
-        const auto end = [&](const char* name) {
-            if (traced) config.set("trace", folder + name);
-            return railmux::Context(config);
-        };
-        std::array<railmux::Context, 2> ends{end("/a"), end("/b")};
-        const std::array others{ends[0].add_peer(ends[1].address()), ends[1].add_peer(ends[0].address())};
-        std::array<std::byte, 8> bytes{};
-        std::size_t from = 0;
-        const auto exchange = [&] {  // in turns, so that each hears what came of what it sent
-            auto request = ends[1 - from].irecv(others[1 - from], 1, bytes);
-            auto send = ends[from].isend(others[from], 1, bytes);
-            while (!ends[1 - from].test(request)) ends[from].progress();
-            benchmark::DoNotOptimize(ends[from].wait(send));
-            from = 1 - from;
-        };
-        exchange();  // connects
-        for ([[maybe_unused]] auto _ : state) exchange();
-        std::thread other([&] { ends[0].leave(); });  // each waits for the other's goodbye
-        ends[1].leave();
-        other.join();
-    }
-    std::filesystem::remove_all(folder);
-}
-// As many as fit a small disk: a message takes about 100 bytes of the file.
-BENCHMARK_CAPTURE(message, untraced, false)->Iterations(500'000);
-BENCHMARK_CAPTURE(message, traced, true)->Iterations(500'000);
 
 /// Two shm rails in one process, with links from the first to the second: what they cost a CPU, the way between cores aside.
 struct NodePair {
