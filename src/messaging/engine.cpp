@@ -211,8 +211,7 @@ void Engine::send(Peer to, Tag tag, ConstBuffer data) {
         return send_and_wait(to, tag, data);
     unlooked_bytes_ += data.size() + message_per_look;
     flush_burst();
-    if (unlooked_bytes_ >= bytes_per_look) [[unlikely]]
-        pass(now_);
+    look_if_due();
 }
 
 /// Nothing of it is left for the rails to do; but who sends to himself only is to look at them now and then (look_if_due).

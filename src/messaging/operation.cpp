@@ -17,7 +17,6 @@ Operation& Operations::begin(bool receive, Completion&& done) {
 void Operations::call_later(Operation& operation) noexcept {
     operation.become(OperationState::finishing);
     finishing_.push(operation);
-    ++finished_;
 }
 
 void Operations::detach(Operation& operation) noexcept {
@@ -30,7 +29,6 @@ void Operations::detach(Operation& operation) noexcept {
 
 Operations::Called Operations::next_finished() {
     Operation& operation = finishing_.pop();
-    --finished_;
     return {operation.index, operation.status, std::exchange(operation.done, nullptr)};
 }
 

@@ -9,6 +9,7 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -87,6 +88,7 @@ class OperationQueue {
 public:
     [[nodiscard]] bool empty() const noexcept { return head_ == nullptr; }
     [[nodiscard]] Operation& front() const noexcept { return *head_; }
+    [[nodiscard]] Operation& back() const noexcept { return *tail_; }
     void push(Operation& operation) noexcept {
         operation.next = nullptr;
         (head_ == nullptr ? head_ : tail_->next) = &operation;
@@ -157,7 +159,9 @@ public:
         Completion done;
     };
     [[nodiscard]] bool any_finished() const noexcept { return !finishing_.empty(); }
-    [[nodiscard]] std::size_t finished() const noexcept { return finished_; }
+    [[nodiscard]] std::optional<std::uint32_t> last_finished() const noexcept {
+        return finishing_.empty() ? std::nullopt : std::optional(finishing_.back().index);
+    }
     [[nodiscard]] Called next_finished();
     void called(const Called& call) noexcept;
     /// Counts operations that ended: moves on whenever a wait may be over.
@@ -178,7 +182,6 @@ private:
 
     SlotTable<Operation> table_;
     OperationQueue finishing_;
-    std::size_t finished_ = 0;  // of those
     std::uint64_t ended_ = 0;
 };
 

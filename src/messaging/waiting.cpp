@@ -59,8 +59,10 @@ bool Engine::pass(base::Nanoseconds now) {
 bool Engine::call_back() {
     if (calling_back_ != std::thread::id{}) return false;  // somebody is at it, perhaps below us
     calling_back_ = std::this_thread::get_id();
-    for (auto count = operations_.finished(); count > 0; --count) {
+    const auto last = operations_.last_finished();
+    for (bool all = !last; !all;) {
         auto called = operations_.next_finished();
+        all = called.index == *last;
         progress_.outside([&]() noexcept {
             called.done(called.status);
             called.done = nullptr;
@@ -158,7 +160,7 @@ std::optional<Status> Engine::test(Request& request) {
     const Lock lock(*this);
     const Operation& operation = operation_of(request);
     end_burst();
-    if (!operation.over() || unlooked_bytes_ >= bytes_per_look) pass(now());
+    operation.over() ? look_if_due() : static_cast<void>(pass(now()));
     if (!operation.over()) return std::nullopt;
     return take(request);
 }
