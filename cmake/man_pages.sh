@@ -7,7 +7,8 @@ mkdir -p "$folder"
 rm -f "$folder"/*.1
 cd "$(dirname "$command")"  # help2man hands the command to a shell
 command=./$(basename "$command")
-subcommands=$("$command" --help | sed -n '/^Subcommands:/I,/^$/s/^  \([a-z]*\) .*/\1/p')
+help=$("$command" --help)
+subcommands=$(sed -n '/^Subcommands:/I,/^$/s/^  \([a-z]*\) .*/\1/p' <<<"$help")
 [ -n "$subcommands" ] || { echo "$1 --help names no subcommands" >&2; exit 1; }
 
 # page NAME DESCRIPTION SEE_ALSO [SUBCOMMAND]
@@ -25,7 +26,7 @@ page() {
 
 all=
 for subcommand in $subcommands; do
-    what=$("$command" --help | sed -n "s/^  $subcommand  *//p" | head -n 1)
+    what=$(sed -n "/^Subcommands:/I,/^\$/s/^  $subcommand  *//p" <<<"$help")
     page "railmux-$subcommand" "$what" ".BR railmux (1)" "$subcommand"
     all="$all${all:+,
 }.BR railmux-$subcommand (1)"
