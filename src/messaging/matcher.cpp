@@ -63,7 +63,8 @@ Posted* Matcher::withdraw_any_of(std::uint32_t peer) noexcept {
 }
 
 void Matcher::add(Unexpected& message) {
-    if (++unexpected_count_ > unexpected_.size()) grow(unexpected_);
+    if (unexpected_count_ + 1 > unexpected_.size()) grow(unexpected_);
+    ++unexpected_count_;
     message.listed = true;
     chain_of(unexpected_, message).push(message);
     message.later = nullptr;

@@ -18,11 +18,14 @@ bool Receiver::keep_own(Tag tag, std::span<const transports::Segment> pieces, st
     const auto cost = credit_of(bytes);
     if (bytes > own_.largest_kept || own_kept_ + cost > own_.window) return false;
     Arrived& message = new_own(tag, bytes);
-    if (bytes > 0) {
-        message.payload = rails_.pool().take(bytes);
-        gather(message.payload->data(), pieces);
+    try {
+        if (bytes > 0) message.payload = rails_.pool().take(bytes);
+        list_own(message);
+    } catch (...) {
+        free(message);
+        throw;
     }
-    list_own(message);
+    if (bytes > 0) gather(message.payload->data(), pieces);
     own_kept_ += cost;
     return true;
 }

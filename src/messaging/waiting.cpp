@@ -238,7 +238,7 @@ Peer Engine::connect(std::string_view where, std::chrono::nanoseconds timeout) {
     throw Error(refusal.code(), fmt::format("{}: {}", where, refusal.what()), refusal.cure());
 }
 
-/// Whether a peer that is wanted has a link, or will have none.
+/// Whether a peer that is wanted has a link, or will have none; if neither, it is wanted once more.
 bool Engine::linked_or_hopeless(std::uint32_t peer) {
     const auto& known = rails_.peers()[peer];
     if (rails_.connected(peer) || known.left || known.failed != ErrorCode::ok) return true;
