@@ -70,6 +70,37 @@ TEST_CASE("bursts: the way that takes least is found, whichever it is", "[sched]
     CHECK(side.bursts[at(best)] > all - all / 16);
 }
 
+TEST_CASE("bursts: the way that takes least is found by those who compute in between, too", "[sched][spread]") {
+    const auto best = GENERATE(Spread::by_rate, Spread::in_turn, Spread::single);
+    const auto phase = GENERATE(5 * ms, 15 * ms);
+    Takes takes{17 * us, 17 * us, 17 * us, 17 * us};
+    takes[at(best)] = 15 * us;
+    Side side;
+    base::Nanoseconds now = us;
+    const auto phases = [&](base::Nanoseconds time) {
+        for (const auto end = now + time; now < end; now += 80 * ms) run(side, takes, now, phase, 8);
+    };
+    phases(300 * ms * (80 * ms / phase));
+    side.bursts = {};
+    phases(20 * base::second);
+    const auto all = side.bursts[0] + side.bursts[1] + side.bursts[2] + side.bursts[3];
+    CAPTURE(at(best), phase, all);
+    CHECK(side.bursts[at(best)] > all - all / 8);
+}
+
+TEST_CASE("bursts: what comes with a pause is no part of what they take", "[sched][spread]") {
+    const Takes takes{15 * us, 17 * us, 17 * us, 17 * us};
+    Side side;
+    base::Nanoseconds now = us;
+    // Each second phase is one burst and a pause: were the pause counted, or the burst without it, all would change.
+    for (int i = 0; i < 400; ++i) {
+        run(side, takes, now, i % 2 == 0 ? 10 * ms : us, 8);
+        now += 50 * ms;
+    }
+    const auto all = side.bursts[0] + side.bursts[1] + side.bursts[2] + side.bursts[3];
+    CHECK(side.bursts[at(Spread::predicted)] > all - all / 4);
+}
+
 TEST_CASE("bursts: a way that takes four times as long costs a hundredth or two", "[sched][spread]") {
     Side side;
     base::Nanoseconds now = us;
