@@ -114,6 +114,7 @@ public:
             std::array<std::byte, sizeof(std::uint32_t)> whose;
             static_cast<void>(turns_.recv(partner, turn_tag, whose));
             const auto turn = base::load<std::uint32_t>(whose.data());
+            turns_.send(partner, turn_tag, {});
             if (turn >= size()) return;
             if (!tools::serve(contexts_[turn], peers[turn], workspace_)) throw_wrong();
         }
@@ -143,10 +144,12 @@ private:
             if (const auto peer = context.accept(std::chrono::hours(1))) return *peer;
         }
     }
+    /// Until it is heard: nobody looks at this context afterwards, whatever becomes of its rails.
     void announce(std::uint32_t turn) {
         std::array<std::byte, sizeof turn> whose;
         base::store(whose.data(), turn);
         turns_.send(partner_, turn_tag, whose);
+        static_cast<void>(turns_.recv(partner_, turn_tag, {}));
     }
 
     tools::Workspace workspace_;

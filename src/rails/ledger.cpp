@@ -293,7 +293,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         candidate.recent = talk.follows && link.slot == talk.last_link;
         candidate.heavy_received = link.heavy_received;
         const auto own = pace.sustained();
-        candidate.shown = own > 0 && !pace.doubtful() ? own : std::max(own, link.shown_there);
+        candidate.supposed = own == 0 || pace.doubtful();
+        candidate.shown = candidate.supposed ? std::max(own, link.shown_there) : own;
         candidate.latency_bound = link.passed.any(now, 1) ? link.passed.least() : 0;
         candidate.bounded = pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now, busy_.time(), talk.costs[i].latency);
@@ -316,6 +317,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         talk.candidates[i].cost.latency += links_.at(talk.links[i]).lag.least(busy_.time());
     }
     if (!policy_.predicts()) return;  // it takes no account of what is spare
+    sched::suppose_rates(talk.candidates);
     talk.spreading.tell(talk.candidates, paces_, now);
     talk.processors.choose(talk.candidates);
     talk.only = sched::only_choice(talk.candidates);

@@ -79,6 +79,7 @@ public:
     /// Everything before `header.ack` is known to have arrived, by a frame that came over `link`; to be told of each that says
     /// more than was known.
     void heard(Link& link, Conversation& talk, const FrameHeader& header, base::Nanoseconds now) noexcept {
+        talk.spreading.came_through(header.ack, now);
         auto& followed = talk.followed;
         if (header.ack == followed.seq + 1 && followed.link == link.slot) answered(link, followed, header, now);
     }

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "rails/frame.hpp"
 #include "rails/session.hpp"
+#include "sched/lulls.hpp"
 #include "sched/pace.hpp"
 #include "sched/policy.hpp"
 #include "sched/rate_turns.hpp"
@@ -28,11 +29,23 @@ public:
 
     /// A frame of the peer's came in.
     void heard(const FrameHeader& header) noexcept { there_ = spread_of(header); }
+    /// A heavy one did.
+    void heavy_came(base::Nanoseconds when) noexcept { lulls_.stirred(under_way_, when); }
+    /// All of ours before that number are known to have arrived.
+    void came_through(std::uint32_t number, base::Nanoseconds when) noexcept {
+        if (!under_way_) return;
+        lulls_.came_through(when);
+        under_way_ = static_cast<std::int32_t>(number - end_) < 0;
+    }
     /// One of so many bytes goes. `large`: changes when one is sent that is longer than heavy ones; `follows`: the peer tries.
     void went(std::uint64_t bytes, const Session& session, std::span<const sched::Candidate> candidates,
               std::uint32_t large, bool follows, base::Nanoseconds when) noexcept {
         sched::SpreadContest::Score score{
             .handed = session.numbered(), .sent = session.heard(), .received = session.ack(), .others = large};
+        lulls_.stirred(under_way_, when);
+        under_way_ = true;
+        end_ = score.handed;
+        score.lulls = lulls_.all();
         for (const auto& candidate : candidates) score.heavy_received += candidate.heavy_received;
         score.rates_shown = sched::rates_shown(candidates);
         contest_.went(bytes, score, follows, when);
@@ -56,6 +69,9 @@ private:
     static constexpr base::Nanoseconds longest_trial = 150 * base::millisecond;
 
     sched::SpreadContest contest_;
+    sched::Lulls lulls_;
+    bool under_way_ = false;  // a heavy one of ours is,
+    std::uint32_t end_ = 0;   // ... one beyond its number
     sched::RateTurns turns_;
     sched::Spread now_ = sched::Spread::predicted;
     sched::Spread there_ = sched::Spread::predicted;  // as the peer says

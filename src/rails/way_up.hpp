@@ -29,7 +29,10 @@ RAILMUX_IN_LINE void note_arrival(Link& link, Conversation& talk, const FrameHea
     talk.last_link = link.slot;
     auto& traffic = *link.traffic;
     ++traffic.received_frames;
-    link.heavy_received += bytes > sched::light_bytes ? 1 : 0;
+    if (bytes > sched::light_bytes) {
+        ++link.heavy_received;
+        talk.spreading.heavy_came(now);
+    }
     traffic.received_bytes += header.aux;
     if (header.aux > sched::light_bytes) link.came = {.seq = header.seq, .when = link.arrival(now)};
 }

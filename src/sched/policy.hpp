@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -53,7 +54,9 @@ struct Candidate {
     Spread spread = Spread::predicted;  // of heavy frames to its destination, which is what fared best, or is tried
     Ticks turn = 0;                     // ... by_rate: what a byte takes, for that (RateTurns)
     Ticks first_turn = 0;               // ... when it began
-    Ticks shown = 0;  // what a byte takes, as traffic has shown: ours, or the peer's over the same link; 0: nothing has
+    // What a byte takes, as traffic has shown: ours, or the peer's over the same link; 0: nothing has (suppose_rates).
+    Ticks shown = 0;
+    bool supposed = false;       // ... which is not sure: nominal speeds may count instead
     bool by_processors = false;  // the processors of the two ends move its bytes, and nothing else does
     bool spare = false;          // adds nothing to the others, with which it shares a bottleneck
     bool saves_up = false;       // lately more passed at once than it carries in that time: what it had not used before
@@ -81,7 +84,31 @@ struct Candidate {
     return std::ranges::all_of(candidates, [](const auto& each) { return each.spare || each.turn > 0; });
 }
 
-/// Whether traffic has shown such rates: what probes or bursts see of rails that pass bursts at once is none.
+/// What a byte takes at the nominal speed; 0: nobody knows that.
+[[nodiscard]] constexpr Ticks nominal_per_byte(std::uint64_t speed_bps) noexcept {
+    return speed_bps == 0 ? 0 : std::max<Ticks>(to_ticks(8 * base::second) / static_cast<Ticks>(speed_bps), 1);
+}
+
+/// Rails of which traffic has shown nothing for sure count as they say of themselves, or as the user does, if they differ: by as
+/// much for all, turns by rate would be equal turns. Where traffic took twice as long over any of them, what they say is wrong.
+inline void suppose_rates(std::span<Candidate> candidates) noexcept {
+    constexpr auto none = std::numeric_limits<Ticks>::max();
+    auto least = none;
+    Ticks most = 0;
+    for (const auto& candidate : candidates) {
+        if (candidate.spare) continue;
+        const auto nominal = nominal_per_byte(candidate.speed_bps);
+        if (nominal == 0 || (!candidate.supposed && candidate.shown > 2 * nominal)) return;
+        least = std::min(least, nominal);
+        most = std::max(most, nominal);
+    }
+    if (least == none || most <= least) return;
+    for (auto& candidate : candidates) {
+        if (candidate.supposed) candidate.shown = nominal_per_byte(candidate.speed_bps);
+    }
+}
+
+/// Whether there are such rates: what probes or bursts see of rails that pass bursts at once is none.
 [[nodiscard]] inline bool rates_shown(std::span<const Candidate> candidates) noexcept {
     return std::ranges::all_of(candidates, [](const auto& each) { return each.spare || each.shown > 0; });
 }

@@ -2,9 +2,10 @@
 //
 // They begin with the rates that traffic had shown before: what goes in turns passes with what rails save up, and is no fair
 // measure. A slow rail that is given more than it carries uses up what it had saved and then holds up all, by as much; one that
-// is given less by as much costs a hundredth. So a slower rail counts as slower at first, as rates are known to an eighth, and
-// more so while it holds up what it is given. While that passes at once it is given more, little by little: by a fifth in a
-// second until that was too much once, by a tenth since. Of a rail that saves nothing up neither says anything.
+// is given less by as much costs a hundredth. So a slower rail counts as slower at first, as rates are known to an eighth but
+// for nominal ones, and more so while it holds up what it is given. While that passes at once it is given more, little by
+// little: by a fifth in a second until that was too much once, by a tenth since. Of a rail that saves nothing up neither says
+// anything.
 //
 // Threads: one thread at a time. Pure: time is an argument.
 // Lifetime: a value; of one peer and its links, whose candidates have the turns.
@@ -24,11 +25,13 @@ namespace railmux::sched {
 
 class RateTurns {
 public:
-    /// By what traffic has shown.
+    /// By what traffic has shown, or what is supposed.
     void begin(std::span<Candidate> candidates, base::Nanoseconds now) noexcept {
         const auto least = fastest(candidates, &Candidate::shown);
         for (auto& candidate : candidates) {
-            candidate.turn = candidate.shown + std::max<Ticks>(candidate.shown - least, 0) / 8;
+            const bool nominal = candidate.supposed && candidate.shown == nominal_per_byte(candidate.speed_bps);
+            const auto doubt = nominal ? 0 : std::max<Ticks>(candidate.shown - least, 0) / 8;
+            candidate.turn = candidate.shown + doubt;
             candidate.first_turn = candidate.turn;
         }
         looked_ = now;

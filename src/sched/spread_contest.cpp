@@ -6,37 +6,30 @@
 namespace railmux::sched {
 
 void SpreadContest::went(std::uint64_t bytes, const Score& score, bool follows, base::Nanoseconds now) noexcept {
-    now -= paused_;
+    now -= score.lulls;
     if (std::exchange(others_, score.others) != score.others) interrupt();
     // Light frames may have gone before it, or with it.
     if (static_cast<std::int32_t>(score.sent - std::exchange(handed_, score.handed)) >= 0) {
         begins(score, follows, now);
-    } else if (burst_.went >= longest_burst) {
+    } else if (++since_ >= longest_burst) {
         if (std::exchange(lone_, false)) interrupt();
     } else if (trying_ && usual_burst_ > 0 && now - begun_ > 2 * longest_burst_time * usual_burst_ &&
                now - begun_ > vain_after) {
         lost_ += now - begun_;
         end_trial(false, now);
     }
-    for (Sent* sent : {static_cast<Sent*>(&window_), &burst_}) {
-        sent->bytes += bytes;
-        ++sent->went;
-    }
+    window_.bytes += bytes;
+    ++window_.went;
 }
 
 /// A burst, with the frame that goes now. All that went before has arrived.
 void SpreadContest::begins(const Score& score, bool follows, base::Nanoseconds now) noexcept {
     const auto took = now - std::exchange(begun_, now);
-    const auto before = std::exchange(burst_, {.at = score});
-    const bool follows_a_burst = before.went <= longest_burst && took <= (lone_ ? longest_pause : pause);
+    const auto lull = score.lulls - std::exchange(lulls_, score.lulls);
+    const bool follows_a_burst = std::exchange(since_, 0) < longest_burst && took + lull <= longest_pause;
     if (!follows_a_burst || !std::exchange(lone_, true)) {
         interrupt();
         return begin_window(score);
-    }
-    if (took > pause) {
-        paused_ += took;
-        begun_ -= took;
-        return leave_out(before, score);
     }
     if (!window_.open) return begin_window(score);
     window_.time += usual_burst_ > 0 ? std::min(took, longest_burst_time * usual_burst_) : took;
@@ -44,16 +37,7 @@ void SpreadContest::begins(const Score& score, bool follows, base::Nanoseconds n
     judge(score, follows, now);
 }
 
-void SpreadContest::begin_window(const Score& score) noexcept { window_ = {{.at = score}, true}; }
-
-/// A burst of the window, the last: what came of it meanwhile is known.
-void SpreadContest::leave_out(const Sent& burst, const Score& score) noexcept {
-    window_.went -= std::min(burst.went, window_.went);
-    window_.bytes -= std::min(burst.bytes, window_.bytes);
-    window_.at.sent += score.sent - burst.at.sent;
-    window_.at.received += score.received - burst.at.received;
-    window_.at.heavy_received += score.heavy_received - burst.at.heavy_received;
-}
+void SpreadContest::begin_window(const Score& score) noexcept { window_ = {.open = true, .at = score}; }
 
 /// There is nothing to compare with what comes now.
 void SpreadContest::interrupt() noexcept {

@@ -38,6 +38,7 @@ public:
         std::uint32_t heavy_received = 0;  // ... of these, those that are heavy and came at once
         std::uint32_t others = 0;          // changes when a large one is sent
         bool rates_shown = true;           // there are rates for turns to go by
+        base::Nanoseconds lulls = 0;       // in which none was under way either way, all so far (Lulls)
     };
 
     /// Whether heavy frames leave in bursts, with none under way before each.
@@ -56,9 +57,8 @@ public:
 private:
     // More without a pause are no burst, but a stream.
     static constexpr std::uint32_t longest_burst = 64;
-    // Who sends nothing for so long computes meanwhile: all times here stand still, and what went just before counts for
-    // nothing, because nobody knows when it had been answered. After so long a time rails may be others.
-    static constexpr base::Nanoseconds pause = 20 * base::millisecond;
+    // All times here stand still in lulls: who sends and waits and then computes has each burst compared with the others. After
+    // so long a time, or a burst that lasts so long, rails may be others.
     static constexpr base::Nanoseconds longest_pause = base::second;
     // So long and so many bursts show something, or, where they take long, few.
     static constexpr base::Nanoseconds window = 8 * base::millisecond;
@@ -95,17 +95,14 @@ private:
         base::Nanoseconds due = 0;  // its next trial
         base::Nanoseconds wait = first_wait;
     };
-    /// Frames of ours, and where all that is known stood when the first of them went.
-    struct Sent {
-        std::uint32_t went = 0;
-        std::uint64_t bytes = 0;
-        Score at{};
-    };
     /// From the beginning of one burst to that of another.
-    struct Window : Sent {
+    struct Window {
         bool open = false;  // there was a beginning
         base::Nanoseconds time = 0;
         std::uint32_t bursts = 0;
+        std::uint32_t went = 0;  // ours
+        std::uint64_t bytes = 0;
+        Score at{};
     };
 
     [[nodiscard]] static bool better(Ticks one, Ticks than) noexcept { return one + one / 32 < than; }
@@ -114,7 +111,6 @@ private:
     [[nodiscard]] bool over() const noexcept;
     void begins(const Score& score, bool follows, base::Nanoseconds now) noexcept;
     void begin_window(const Score& score) noexcept;
-    void leave_out(const Sent& burst, const Score& score) noexcept;
     void interrupt() noexcept;
     void forget() noexcept;
     void judge(const Score& score, bool follows, base::Nanoseconds now) noexcept;
@@ -132,10 +128,10 @@ private:
     Spread home_ = Spread::predicted;         // how they go,
     Spread tried_ = Spread::predicted;        // unless this is tried,
     Spread home_before_ = Spread::predicted;  // and went until that was won
-    Sent burst_;                              // under way, or the last
-    std::uint32_t handed_ = 0;                // one beyond the number of its last frame
-    base::Nanoseconds begun_ = 0;             // then
-    base::Nanoseconds paused_ = 0;            // all pauses so far
+    std::uint32_t since_ = 0;                 // frames of ours, since a burst began
+    std::uint32_t handed_ = 0;                // one beyond the number of the last one
+    base::Nanoseconds begun_ = 0;             // the burst
+    base::Nanoseconds lulls_ = 0;             // until then
     std::uint32_t others_ = 0;                // as they were told
     std::uint64_t usual_bytes_ = 0;           // of ours, on average
     base::Nanoseconds usual_burst_ = 0;       // how long one takes, as they go usually

@@ -108,3 +108,42 @@ TEST_CASE("turns of the fastest rails move both ways", "[sched][spread]") {
     rails.pass(0, 200 * millisecond);
     CHECK(rails.candidates[1].turn < first);
 }
+
+TEST_CASE("turns: where traffic has shown nothing for sure, nominal speeds count if they differ", "[sched][spread]") {
+    constexpr std::uint64_t gbit = 1'000'000'000;
+    std::array<sched::Candidate, 2> candidates{
+        sched::Candidate{.rail = 0, .speed_bps = gbit, .supposed = true},
+        sched::Candidate{.rail = 1, .speed_bps = gbit / 10, .shown = 200 * 1024, .supposed = true}};
+    const auto suppose = [&] { sched::suppose_rates(candidates); };
+    SECTION("also instead of what is in doubt") {
+        suppose();
+        CHECK(candidates[0].shown == 8 * 1024);
+        CHECK(candidates[1].shown == 80 * 1024);
+        sched::RateTurns turns;
+        turns.begin(candidates, 0);
+        CHECK(candidates[1].turn == 80 * 1024);  // as it is
+    }
+    SECTION("but not instead of what is sure") {
+        candidates[1].shown = 90 * 1024;
+        candidates[1].supposed = false;
+        suppose();
+        CHECK(candidates[0].shown == 8 * 1024);
+        CHECK(candidates[1].shown == 90 * 1024);
+    }
+    SECTION("nor where any is known to be wrong") {
+        candidates[1].supposed = false;
+        suppose();
+        CHECK(candidates[0].shown == 0);
+    }
+    SECTION("nor where they are all the same, or nobody knows") {
+        candidates[1].speed_bps = GENERATE(0U, 1'000'000'000U);
+        suppose();
+        CHECK(candidates[0].shown == 0);
+        CHECK(candidates[1].shown == 200 * 1024);
+    }
+    SECTION("a spare rail has no part in it") {
+        candidates[0].spare = true;
+        suppose();
+        CHECK(candidates[0].shown == 0);
+    }
+}

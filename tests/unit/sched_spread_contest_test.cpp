@@ -39,6 +39,11 @@ struct Side {
     }
 };
 
+void compute(Side& side, base::Nanoseconds& now, base::Nanoseconds time) {
+    now += time;
+    side.score.lulls += time;
+}
+
 /// For so long, bursts of so many messages, there and back, where the other side does the same.
 void run(Side& side, const Takes& takes, base::Nanoseconds& now, base::Nanoseconds time, std::uint32_t burst = 1,
          std::uint64_t bytes = 4096) {
@@ -78,7 +83,7 @@ TEST_CASE("bursts: the way that takes least is found by those who compute in bet
     Side side;
     base::Nanoseconds now = us;
     const auto phases = [&](base::Nanoseconds time) {
-        for (const auto end = now + time; now < end; now += 80 * ms) run(side, takes, now, phase, 8);
+        for (const auto end = now + time; now < end; compute(side, now, 80 * ms)) run(side, takes, now, phase, 8);
     };
     phases(300 * ms * (80 * ms / phase));
     side.bursts = {};
@@ -88,17 +93,32 @@ TEST_CASE("bursts: the way that takes least is found by those who compute in bet
     CHECK(side.bursts[at(best)] > all - all / 8);
 }
 
-TEST_CASE("bursts: what comes with a pause is no part of what they take", "[sched][spread]") {
-    const Takes takes{15 * us, 17 * us, 17 * us, 17 * us};
+TEST_CASE("bursts: between two of them the process may compute for as long as it likes", "[sched][spread]") {
+    const auto best = GENERATE(Spread::predicted, Spread::by_rate, Spread::in_turn, Spread::single);
+    const auto computes = GENERATE(2 * ms, 15 * ms, 100 * ms);
+    Takes takes{17 * us, 17 * us, 17 * us, 17 * us};
+    takes[at(best)] = 15 * us;
     Side side;
     base::Nanoseconds now = us;
-    // Each second phase is one burst and a pause: were the pause counted, or the burst without it, all would change.
-    for (int i = 0; i < 400; ++i) {
-        run(side, takes, now, i % 2 == 0 ? 10 * ms : us, 8);
-        now += 50 * ms;
-    }
-    const auto all = side.bursts[0] + side.bursts[1] + side.bursts[2] + side.bursts[3];
-    CHECK(side.bursts[at(Spread::predicted)] > all - all / 4);
+    const auto bursts = [&](int count) {
+        for (int i = 0; i < count; ++i, compute(side, now, (i % 3 + 1) * computes / 2)) run(side, takes, now, us, 8);
+    };
+    bursts(2000);
+    side.bursts = {};
+    bursts(10'000);
+    CAPTURE(at(best), computes);
+    CHECK(side.bursts[at(best)] > 8'500);
+}
+
+TEST_CASE("bursts: those that take long are no pauses", "[sched][spread]") {
+    Side side;
+    base::Nanoseconds now = us;
+    const Takes takes{2 * ms, 2 * ms, 20 * ms, 2 * ms};  // 32 and 320 ms, there and back
+    run(side, takes, now, 20 * base::second, 8);
+    REQUIRE(side.bursts[at(Spread::in_turn)] > 0);
+    side.bursts = {};
+    run(side, takes, now, 100 * base::second, 8);
+    CHECK(side.bursts[at(Spread::in_turn)] * 320 * ms < 100 * base::second / 20);
 }
 
 TEST_CASE("bursts: a way that takes four times as long costs a hundredth or two", "[sched][spread]") {
@@ -214,7 +234,7 @@ TEST_CASE("bursts: what is no burst, or none like those before, goes as predicte
     }
     SECTION("messages that are rarer than anything shows") {
         for (int i = 0; i < 1000; ++i) {
-            side.send(4096, now += 50 * ms);
+            side.send(4096, now += 2 * base::second);
             side.arrived();
             CHECK(side.way() == Spread::predicted);
         }
