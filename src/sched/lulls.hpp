@@ -1,4 +1,5 @@
-// Lulls: for how long no heavy frame was under way between two processes, all told: they computed meanwhile, or waited for others.
+// Lulls: for how long no heavy frame was under way between two processes, all told: they computed meanwhile, or waited for
+// others.
 //
 // What bursts take is to be compared (SpreadContest), whatever comes between them. A lull begins when the last heavy frame has
 // come, here or, as far as known here, there; and ends with the next one that is sent here, or comes. What is on the way from

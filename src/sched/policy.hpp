@@ -89,8 +89,8 @@ struct Candidate {
     return speed_bps == 0 ? 0 : std::max<Ticks>(to_ticks(8 * base::second) / static_cast<Ticks>(speed_bps), 1);
 }
 
-/// Rails of which traffic has shown nothing for sure count as they say of themselves, or as the user does, if they differ: by as
-/// much for all, turns by rate would be equal turns. Where traffic took twice as long over any of them, what they say is wrong.
+/// Rails of which traffic has shown nothing for sure count as they say of themselves, or as the user does, if they differ: with
+/// the same for all, turns by rate would be equal turns. Where traffic took twice as long over any of them, they are wrong.
 inline void suppose_rates(std::span<Candidate> candidates) noexcept {
     constexpr auto none = std::numeric_limits<Ticks>::max();
     auto least = none;
