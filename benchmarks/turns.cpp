@@ -1,16 +1,17 @@
-// turns: configurations measured in turns by one pair of processes, so that whatever else the machine does meets them all alike.
+// turns: configurations measured in turns by one pair of processes, so that whatever else the machine does meets them all
+// alike.
 //
 //   turns --listen PORT VARIANT...
 //   turns --connect HOST:PORT PATTERN BYTES WINDOW SECONDS VARIANT...
 //
 // A variant is a policy, or parameters as in "policy=vft,rails=*rail0"; both sides name the same ones, in the same order, and
-// have a context for each (on PORT and the ones that follow), and one more that says whose turn it is. A turn is some 20 ms of one
-// size, after a quarter of that which does not count; variants follow each other in an order that is drawn anew each time
+// have a context for each (on PORT and the ones that follow), and one more that says whose turn it is. A turn is some 20 ms of
+// one size, after a quarter of that which does not count; variants follow each other in an order that is drawn anew each time
 // round, until the seconds are over. What is received is checked as `railmux pingpong` does it.
 //
-// PATTERN pingpong: WINDOW messages there, as many back. Prints for each variant half the time of that, in us, the median of each
-// turn. PATTERN stream: messages in one direction, WINDOW under way; MB/s of each turn. As JSON, {"variants": [[...], ...]}: the
-// n-th figures of all variants are of the same time round.
+// PATTERN pingpong: WINDOW messages there, as many back. Prints for each variant half the time of that, in us, the median of
+// each turn. PATTERN stream: messages in one direction, WINDOW under way; MB/s of each turn. As JSON, {"variants": [[...],
+// ...]}: the n-th figures of all variants are of the same time round.
 //
 // Threads: one.
 // Lifetime: the workspace outlives the contexts, which may use it to their own end.
