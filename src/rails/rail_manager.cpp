@@ -274,10 +274,11 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     while (place < talk.links.size() && talk.candidates[place].speed_bps >= speed) ++place;
     const auto at = static_cast<std::ptrdiff_t>(place);
     talk.links.insert(talk.links.begin() + at, link.slot);
-    talk.candidates.insert(
-        talk.candidates.begin() + at,
-        sched::Candidate{
-            .rail = link.rail, .speed_bps = speed, .stream = traits.stream, .by_processors = traits.by_processors});
+    talk.candidates.insert(talk.candidates.begin() + at, sched::Candidate{.rail = link.rail,
+                                                                          .speed_bps = speed,
+                                                                          .nominal = sched::nominal_per_byte(speed),
+                                                                          .stream = traits.stream,
+                                                                          .by_processors = traits.by_processors});
     talk.costs.insert(talk.costs.begin() + at, sched::Cost{});
     talk.claims.insert(talk.claims.begin() + at, 0);
     number_links(talk);

@@ -30,7 +30,7 @@ public:
     /// A frame of the peer's came in.
     void heard(const FrameHeader& header) noexcept { there_ = spread_of(header); }
     /// A heavy one did.
-    void heavy_came(base::Nanoseconds when) noexcept { lulls_.stirred(under_way_, when); }
+    void heavy_came(base::Nanoseconds when) noexcept { lulls_.came(under_way_, when); }
     /// All of ours before that number are known to have arrived.
     void came_through(std::uint32_t number, base::Nanoseconds when) noexcept {
         if (!under_way_) return;
@@ -42,12 +42,13 @@ public:
               std::uint32_t large, bool follows, base::Nanoseconds when) noexcept {
         sched::SpreadContest::Score score{
             .handed = session.numbered(), .sent = session.heard(), .received = session.ack(), .others = large};
-        lulls_.stirred(under_way_, when);
+        lulls_.sent(under_way_, when);
         under_way_ = true;
         end_ = score.handed;
         score.lulls = lulls_.all();
         for (const auto& candidate : candidates) score.heavy_received += candidate.heavy_received;
         score.rates_shown = sched::rates_shown(candidates);
+        score.rates_supposed = sched::rates_supposed(candidates);
         contest_.went(bytes, score, follows, when);
     }
 
@@ -55,16 +56,27 @@ public:
     /// know, but trials are short.
     void tell(std::span<sched::Candidate> candidates, std::span<const sched::Pace> paces,
               base::Nanoseconds when) noexcept {
+        if (contest_.lone()) lulls_.expect(longest_delivery(candidates));
         const auto before = std::exchange(now_, contest_.spread(there_));
+        const auto active = when - lulls_.all();
         for (auto& candidate : candidates) candidate.spread = now_;  // also where links are others now
-        if (now_ != before && before == sched::Spread::by_rate) turns_ended_ = when;
+        if (now_ != before && before == sched::Spread::by_rate) turns_ended_ = active;
         if (now_ != sched::Spread::by_rate) return;
-        const bool goes_on = now_ == before || (!contest_.trying() && when - turns_ended_ < longest_trial);
+        const bool goes_on = now_ == before || (!contest_.trying() && active - turns_ended_ < longest_trial);
         if (goes_on && sched::turns_known(candidates)) return turns_.follow(candidates, paces, when);
         if (sched::rates_shown(candidates)) turns_.begin(candidates, when);
     }
 
 private:
+    [[nodiscard]] static base::Nanoseconds longest_delivery(std::span<const sched::Candidate> candidates) noexcept {
+        sched::Ticks longest = 0;
+        for (const auto& candidate : candidates) {
+            const auto per_byte = std::max(candidate.cost.per_byte, candidate.shown);
+            longest = std::max(longest, candidate.cost.latency + sched::times(sched::heavy_bytes, per_byte));
+        }
+        return longest / sched::ticks_per_ns;
+    }
+
     // Windows of 40 ms at most, and what comes before these.
     static constexpr base::Nanoseconds longest_trial = 150 * base::millisecond;
 
@@ -75,7 +87,7 @@ private:
     sched::RateTurns turns_;
     sched::Spread now_ = sched::Spread::predicted;
     sched::Spread there_ = sched::Spread::predicted;  // as the peer says
-    base::Nanoseconds turns_ended_ = 0;               // by rates, the last ones
+    base::Nanoseconds turns_ended_ = 0;               // by rates, the last ones; lulls do not count
 };
 
 }  // namespace railmux::rails

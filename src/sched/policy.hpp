@@ -43,6 +43,7 @@ inline constexpr std::uint64_t heavy_bytes = 16 * 1024 + 512;
 struct Candidate {
     std::uint32_t rail = 0;       // local rail, the same number whatever the destination
     std::uint64_t speed_bps = 0;  // link speed; 0: unknown
+    Ticks nominal = 0;            // what a byte takes by that (nominal_per_byte); 0: unknown
     Cost cost{};
     std::uint64_t backlog = 0;     // bytes handed to this rail, by whomever to whomever, and not acknowledged
     base::Nanoseconds silent = 0;  // nothing of that has been acknowledged for so long
@@ -90,27 +91,32 @@ struct Candidate {
 }
 
 /// Rails of which traffic has shown nothing for sure count as they say of themselves, or as the user does, if they differ: with
-/// the same for all, turns by rate would be equal turns. Where traffic took twice as long over any of them, they are wrong.
+/// the same for all, turns by rate would be equal turns. Where traffic took twice as long over any of them, they are wrong, and
+/// where it seems to take four times as long, they may be.
 inline void suppose_rates(std::span<Candidate> candidates) noexcept {
     constexpr auto none = std::numeric_limits<Ticks>::max();
     auto least = none;
     Ticks most = 0;
     for (const auto& candidate : candidates) {
         if (candidate.spare) continue;
-        const auto nominal = nominal_per_byte(candidate.speed_bps);
-        if (nominal == 0 || (!candidate.supposed && candidate.shown > 2 * nominal)) return;
+        const auto nominal = candidate.nominal;
+        if (nominal == 0 || candidate.shown > (candidate.supposed ? 4 : 2) * nominal) return;
         least = std::min(least, nominal);
         most = std::max(most, nominal);
     }
     if (least == none || most <= least) return;
     for (auto& candidate : candidates) {
-        if (candidate.supposed) candidate.shown = nominal_per_byte(candidate.speed_bps);
+        if (candidate.supposed) candidate.shown = candidate.nominal;
     }
 }
 
 /// Whether there are such rates: what probes or bursts see of rails that pass bursts at once is none.
 [[nodiscard]] inline bool rates_shown(std::span<const Candidate> candidates) noexcept {
     return std::ranges::all_of(candidates, [](const auto& each) { return each.spare || each.shown > 0; });
+}
+/// Whether some of them are not sure.
+[[nodiscard]] inline bool rates_supposed(std::span<const Candidate> candidates) noexcept {
+    return std::ranges::any_of(candidates, [](const auto& each) { return !each.spare && each.supposed; });
 }
 
 class Policy {

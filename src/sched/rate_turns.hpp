@@ -29,7 +29,7 @@ public:
     void begin(std::span<Candidate> candidates, base::Nanoseconds now) noexcept {
         const auto least = fastest(candidates, &Candidate::shown);
         for (auto& candidate : candidates) {
-            const bool nominal = candidate.supposed && candidate.shown == nominal_per_byte(candidate.speed_bps);
+            const bool nominal = candidate.supposed && candidate.shown == candidate.nominal;
             const auto doubt = nominal ? 0 : std::max<Ticks>(candidate.shown - least, 0) / 8;
             candidate.turn = candidate.shown + doubt;
             candidate.first_turn = candidate.turn;

@@ -126,7 +126,7 @@ void SpreadContest::judge_trial(const Score& score, base::Nanoseconds now) noexc
     const auto takes = cost(score);
     const auto usual = of(home_).takes;
     const bool settled = settling_ > 0 && window_.time >= settling && window_.bursts >= settling_bursts;
-    const bool shows = tried_ == Spread::in_turn && !score.rates_shown;
+    const bool shows = tried_ == Spread::in_turn && (!score.rates_shown || score.rates_supposed);
     const bool much_worse = window_.time >= (shows ? shown_after : vain_after) &&
                             ((window_.bursts >= vain_bursts && takes > usual + usual / 2) ||
                              (window_.bursts >= very_vain_bursts && takes > 3 * usual));

@@ -37,7 +37,8 @@ public:
         std::uint32_t received = 0;        // the peer's
         std::uint32_t heavy_received = 0;  // ... of these, those that are heavy and came at once
         std::uint32_t others = 0;          // changes when a large one is sent
-        bool rates_shown = true;           // there are rates for turns to go by
+        bool rates_shown = true;           // there are rates for turns to go by,
+        bool rates_supposed = false;       // ... of which some are not sure
         base::Nanoseconds lulls = 0;       // in which none was under way either way, all so far (Lulls)
     };
 

@@ -32,6 +32,8 @@ struct Follower {
         session.enter(*frame, {});
         spreading.went(4096, session, candidates, 0, true, now);
         REQUIRE(session.hear(session.numbered()) == Session::Hearing::news);
+        spreading.came_through(session.heard(), now);
+        spreading.heavy_came(now);
         REQUIRE(session.acknowledged(session.numbered(), {}, [&](Frame& each) { pool.give(&each); }));
         ++candidates[0].heavy_received;
         now += 20 * base::microsecond;
@@ -60,8 +62,11 @@ TEST_CASE("spreading: who follows takes turns as soon as rates are known, and by
     side.one(Spread::in_turn);
     side.one(Spread::by_rate);  // after a trial
     CHECK(side.candidates[1].turn == 89'000);
-    side.one(Spread::predicted);
-    side.now += base::second;
+    side.one(Spread::single);
+    side.now += base::second / 2;  // nothing goes meanwhile
+    side.one(Spread::by_rate);
+    CHECK(side.candidates[1].turn == 89'000);
+    for (int i = 0; i < 10'000; ++i) side.one(Spread::predicted);
     side.one(Spread::by_rate);
     CHECK(side.candidates[1].turn == 21'500);
 }

@@ -5,21 +5,47 @@
 using namespace railmux;
 using sched::Lulls;
 
-TEST_CASE("lulls: from the last that came, here or there, to the next", "[sched][spread]") {
+TEST_CASE("lulls: from the last that came, here or there, to the next that goes, or comes for an answer",
+          "[sched][spread]") {
+    constexpr auto ms = base::millisecond;
     Lulls lulls;
-    lulls.stirred(false, 5 * base::millisecond);
+    lulls.sent(false, 5 * ms);
     CHECK(lulls.all() == 0);  // nobody knows what was before
-    lulls.stirred(true, 15 * base::millisecond);
+    lulls.sent(true, 35 * ms);
     CHECK(lulls.all() == 0);  // one was under way
-    lulls.came_through(16 * base::millisecond);
-    lulls.stirred(false, 26 * base::millisecond);
-    CHECK(lulls.all() == 10 * base::millisecond);
-    lulls.stirred(false, 46 * base::millisecond);  // the first came, and then this one
-    CHECK(lulls.all() == 30 * base::millisecond);
+    SECTION("of who is answered") {
+        lulls.came_through(36 * ms);
+        lulls.came(false, 37 * ms);
+        lulls.sent(false, 137 * ms);
+        CHECK(lulls.all() == 100 * ms);
+    }
+    SECTION("of who answers") {
+        lulls.came_through(36 * ms);
+        lulls.came(false, 136 * ms);
+        CHECK(lulls.all() == 100 * ms);
+        lulls.came(false, 236 * ms);  // of the same burst
+        CHECK(lulls.all() == 100 * ms);
+    }
+    SECTION("of who finds the answer before he is told that what he sent has come") {
+        lulls.came(true, 36 * ms);
+        lulls.sent(false, 136 * ms);
+        CHECK(lulls.all() == 100 * ms);
+    }
 }
 
-TEST_CASE("lulls: what processors take now and then is none", "[sched][spread]") {
+TEST_CASE("lulls: what a slow rail takes is none", "[sched][spread]") {
     Lulls lulls;
-    for (int i = 1; i < 100; ++i) lulls.stirred(false, i * 500 * base::microsecond);
+    base::Nanoseconds now = base::second;
+    const auto answered = [&](base::Nanoseconds after) {
+        lulls.sent(false, now);
+        lulls.came_through(now);
+        lulls.came(false, now += after);
+    };
+    for (int i = 0; i < 100; ++i) answered(13 * base::millisecond);  // 16 KiB at 10 Mbit/s
     CHECK(lulls.all() == 0);
+    lulls.expect(130 * base::millisecond);  // at 1 Mbit/s
+    answered(200 * base::millisecond);
+    CHECK(lulls.all() == 0);
+    answered(600 * base::millisecond);
+    CHECK(lulls.all() == 600 * base::millisecond);
 }

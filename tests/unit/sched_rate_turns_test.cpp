@@ -112,8 +112,9 @@ TEST_CASE("turns of the fastest rails move both ways", "[sched][spread]") {
 TEST_CASE("turns: where traffic has shown nothing for sure, nominal speeds count if they differ", "[sched][spread]") {
     constexpr std::uint64_t gbit = 1'000'000'000;
     std::array<sched::Candidate, 2> candidates{
-        sched::Candidate{.rail = 0, .speed_bps = gbit, .supposed = true},
-        sched::Candidate{.rail = 1, .speed_bps = gbit / 10, .shown = 200 * 1024, .supposed = true}};
+        sched::Candidate{.rail = 0, .nominal = sched::nominal_per_byte(gbit), .supposed = true},
+        sched::Candidate{
+            .rail = 1, .nominal = sched::nominal_per_byte(gbit / 10), .shown = 200 * 1024, .supposed = true}};
     const auto suppose = [&] { sched::suppose_rates(candidates); };
     SECTION("also instead of what is in doubt") {
         suppose();
@@ -131,12 +132,13 @@ TEST_CASE("turns: where traffic has shown nothing for sure, nominal speeds count
         CHECK(candidates[1].shown == 90 * 1024);
     }
     SECTION("nor where any is known to be wrong") {
-        candidates[1].supposed = false;
+        candidates[1].supposed = GENERATE(false, true);
+        candidates[1].shown = (candidates[1].supposed ? 400 : 200) * 1024;
         suppose();
         CHECK(candidates[0].shown == 0);
     }
     SECTION("nor where they are all the same, or nobody knows") {
-        candidates[1].speed_bps = GENERATE(0U, 1'000'000'000U);
+        candidates[1].nominal = GENERATE(0, 8 * 1024);
         suppose();
         CHECK(candidates[0].shown == 0);
         CHECK(candidates[1].shown == 200 * 1024);
