@@ -4,7 +4,7 @@
 //   turns --listen PORT VARIANT...
 //   turns --connect HOST:PORT PATTERN BYTES WINDOW SECONDS VARIANT...
 //
-// A variant is a policy, or parameters as in "policy=vft,rails=*rail0"; both sides name the same ones, in the same order, and
+// A variant is a policy, or parameters as in "policy=vft;rails=*rail0"; both sides name the same ones, in the same order, and
 // have a context for each (on PORT and the ones that follow), and one more that says whose turn it is. A turn is some 20 ms of
 // one size, after a quarter of that which does not count; variants follow each other in an order that is drawn anew each time
 // round, until the seconds are over. What is received is checked as `railmux pingpong` does it.
@@ -35,8 +35,10 @@
 
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
+#include "tools/benchmark.hpp"
 #include "tools/driver.hpp"
 #include "tools/server.hpp"
+#include "tools/sizes.hpp"
 #include "tools/statistics.hpp"
 
 namespace {
@@ -66,20 +68,14 @@ Number number_of(std::string_view text) {
 }
 
 railmux::Config config_of(std::string_view variant) {
-    auto config = railmux::Config::load();
-    if (variant.find('=') == variant.npos) {
-        config.set("policy", variant);
-        return config;
-    }
-    while (!variant.empty()) {
-        const auto end = std::min(variant.find(','), variant.size());
-        const auto setting = variant.substr(0, end);
-        const auto equals = setting.find('=');
-        if (equals == setting.npos) misused(fmt::format("{}: this is not NAME=VALUE", setting));
-        config.set(setting.substr(0, equals), setting.substr(equals + 1));
+    tools::ConfigOptions options;
+    if (variant.find('=') == variant.npos) options.policy = variant;
+    while (options.policy.empty() && !variant.empty()) {
+        const auto end = std::min(variant.find(';'), variant.size());
+        options.settings.emplace_back(variant.substr(0, end));
         variant.remove_prefix(std::min(end + 1, variant.size()));
     }
-    return config;
+    return tools::make_config(options);
 }
 
 struct Place {
@@ -225,7 +221,7 @@ int run(std::span<char* const> arguments) {
     const auto action = pattern == "stream" ? tools::Action::stream : tools::Action::pingpong;
     End end(arguments.subspan(7));
     end.connect(place);
-    drive(end, Series(action, number_of<std::uint64_t>(arguments[4]), number_of<std::uint64_t>(arguments[5])),
+    drive(end, Series(action, tools::parse_size("BYTES", arguments[4]), number_of<std::uint64_t>(arguments[5])),
           number_of<double>(arguments[6]));
     return 0;
 }

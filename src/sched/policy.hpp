@@ -43,7 +43,7 @@ inline constexpr std::uint64_t heavy_bytes = 16 * 1024 + 512;
 struct Candidate {
     std::uint32_t rail = 0;       // local rail, the same number whatever the destination
     std::uint64_t speed_bps = 0;  // link speed; 0: unknown
-    Ticks nominal = 0;            // what a byte takes by that (nominal_per_byte); 0: unknown
+    Ticks nominal = 0;            // what a byte takes by that (nominal_per_byte), divided once; 0: unknown
     Cost cost{};
     std::uint64_t backlog = 0;     // bytes handed to this rail, by whomever to whomever, and not acknowledged
     base::Nanoseconds silent = 0;  // nothing of that has been acknowledged for so long
@@ -106,7 +106,7 @@ inline void suppose_rates(std::span<Candidate> candidates) noexcept {
     }
     if (least == none || most <= least) return;
     for (auto& candidate : candidates) {
-        if (candidate.supposed) candidate.shown = candidate.nominal;
+        if (candidate.supposed && !candidate.spare) candidate.shown = candidate.nominal;
     }
 }
 
