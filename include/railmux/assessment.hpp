@@ -45,7 +45,7 @@ struct LinkModel {
     /// Larger messages are asked for first (rendezvous) where this link is the fastest to the peer: the size above which its
     /// model, as measured, has that faster (docs/model.md), eager.max at most. Over rails that register memory it holds for
     /// messages from memory that the application has registered; all others go with their header up to eager.max. Lone messages
-    /// of up to 64 KiB may go in several frames instead of being asked for (bulk.inlined).
+    /// of up to 128 KiB may go in several frames instead of being asked for (bulk.inlined).
     std::uint64_t eager_max = 0;
     double drift = 1;    ///< a byte takes so many times what the probe said, by traffic; 1 while that shows nothing
     RailGroup group;     ///< whom it shares with, itself included; without rails: with nobody, as far as known

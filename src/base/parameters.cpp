@@ -59,7 +59,7 @@ constexpr auto table = std::to_array<ParameterSpec>({
         "large messages where a rail can both write and read remote memory: written, read, or the cheaper one",
         "auto|write|read"},
     {"bulk.inlined", choice, "", "auto",
-        "first bytes of a large message, as many as eager.max, or, if that is not set, all of one of up to 64K, sent before "
+        "first bytes of a large message, as many as eager.max, or, if that is not set, all of one of up to 128K, sent before "
         "its receiver asks for it: where that saves time, always, or never",
         "auto|always|never"},
     {"ack.delay", duration, "us", "100us", "how long an acknowledgement waits for data to ride on", "", 0, second},

@@ -60,7 +60,7 @@ Explanation Engine::explain(Peer to, std::uint64_t bytes) {
     auto told = rails_.explain(peer, wire_bytes, rendezvous, now());
     told.bytes = bytes;
     told.rendezvous = rendezvous;
-    if (!rendezvous) told.frames = large ? static_cast<std::uint32_t>((bytes + largest_small - 1) / largest_small) : 1;
+    if (!rendezvous) told.frames = large ? inlined_frames(bytes, talk->choices()) : 1;
     return told;
 }
 

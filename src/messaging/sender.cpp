@@ -65,7 +65,7 @@ bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& tal
     const auto credit = options_.eager_window - std::min(used, options_.eager_window);
     auto inlined = unasked(operation.peer, operation.bytes, now);
     if (inlined > 0 && credit_of(inlined) > credit) inlined = 0;
-    send_rts(operation, flow, inlined, now);
+    send_rts(operation, flow, {inlined, talk.choices()}, now);
     return true;
 }
 
@@ -118,9 +118,10 @@ std::uint32_t Sender::unasked(std::uint32_t peer, std::uint64_t bytes, base::Nan
 /// Frames for the first `bytes` of a message: what they need of memory is there before anything is said of them.
 class Sender::Parts {
 public:
-    Parts(rails::FramePool& pool, std::uint32_t bytes) : pool_(pool) {
-        for (; bytes > 0; ++count_) {
-            const auto size = std::min<std::uint32_t>(bytes, largest_small);
+    Parts(rails::FramePool& pool, Ahead ahead) : pool_(pool) {
+        auto bytes = ahead.bytes;
+        for (auto left = inlined_frames(bytes, ahead.links); left > 0; --left, ++count_) {
+            const auto size = bytes / left;
             Frame* frame = frames_[count_] = pool.take(FrameHeader::size + size);
             frame->type = FrameType::inlined;
             frame->flags = rails::frame_flag::ordered;
@@ -141,14 +142,15 @@ public:
 
 private:
     rails::FramePool& pool_;
-    std::array<Frame*, rails::largest_inlined / largest_small> frames_{};
+    std::array<Frame*, most_inlined_frames> frames_{};
     std::size_t count_ = 0;
     std::size_t next_ = 0;
 };
 
-void Sender::send_rts(Operation& operation, Flow& flow, std::uint32_t inlined, base::Nanoseconds now) {
+void Sender::send_rts(Operation& operation, Flow& flow, Ahead ahead, base::Nanoseconds now) {
+    const auto inlined = ahead.bytes;
     const bool whole = inlined > 0 && inlined == operation.bytes;
-    Parts parts(rails_.pool(), inlined);
+    Parts parts(rails_.pool(), ahead);
     const BulkOut::Source source{.peer = operation.peer,
                                  .pieces = operation.buffer(),
                                  .bytes = operation.bytes,

@@ -102,8 +102,13 @@ private:
     [[gnu::noinline]] void begin_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now);
     [[gnu::noinline]] void close_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now);
     [[gnu::noinline]] void close_all(base::Nanoseconds now);
+    /// What goes right behind an announcement, and how many links there are for it.
+    struct Ahead {
+        std::uint32_t bytes = 0;
+        std::uint32_t links = 1;
+    };
     class Parts;
-    void send_rts(Operation& operation, Flow& flow, std::uint32_t inlined, base::Nanoseconds now);
+    void send_rts(Operation& operation, Flow& flow, Ahead ahead, base::Nanoseconds now);
     void send_parts(Operation& operation, Parts& parts, base::Nanoseconds now);
     [[nodiscard]] bool offers_gets(const Operation& operation) const;
     void bulk_sent(std::uint64_t operation, ErrorCode code, std::uint64_t rails) override;

@@ -4,6 +4,7 @@
 // Lifetime: parsed views point into the frame they came from.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -96,6 +97,17 @@ void write_fin_ack(std::byte* to, const FinAckBody& body) noexcept;
 
 /// The largest payload in a frame, which every rail must take: `eager.max` can be no more.
 inline constexpr std::size_t largest_small = std::size_t{16} * 1024;
+
+/// What goes without being asked for is cut into so many equal frames: as many for each of the links that may carry them, but
+/// not into smaller ones than 4 KiB for that.
+[[nodiscard]] constexpr std::uint32_t inlined_frames(std::uint64_t bytes, std::uint32_t links) noexcept {
+    constexpr std::uint64_t smallest = 4096;
+    const auto least = (bytes + largest_small - 1) / largest_small;
+    const auto across = std::max<std::uint64_t>(links, 1);
+    const auto even = (least + across - 1) / across * across;
+    return static_cast<std::uint32_t>(std::max(least, std::min(even, bytes / smallest)));
+}
+inline constexpr std::size_t most_inlined_frames = rails::largest_inlined / 4096;
 
 /// Credit is counted in units of 64 bytes: one for the message itself, the others for its payload. That is about what an
 /// unexpected message costs the receiver to keep.

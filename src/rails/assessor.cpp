@@ -71,7 +71,7 @@ void Assessor::link_down(Link& link) {
 
 std::uint64_t Assessor::largest_probe(std::uint32_t rail) const noexcept {
     constexpr std::uint64_t headers = FrameHeader::size + std::max(ProbeRequest::size, ProbeReply::size) + Seal::size;
-    return std::min<std::uint64_t>(rails_[rail].traits().max_frame, FramePool::largest) - headers;
+    return std::min<std::uint64_t>(rails_[rail].traits().max_frame, FramePool::largest_on_rail) - headers;
 }
 
 void Assessor::begin(Link& link, model::ProbeOptions options, bool full) {

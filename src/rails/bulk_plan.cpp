@@ -196,12 +196,15 @@ std::uint64_t BulkPlan::unasked(std::uint32_t peer, std::uint64_t bytes, std::ui
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr || talk->links.empty()) return 0;
     ledger_.refresh(*talk, now);
-    const auto place = talk->links.size() == 1 ? 0 : talk->only;
-    if (place == Conversation::none) return 0;
-    const auto& traits = rails_[links_.at(talk->links[place]).rail].traits();
-    if (traits.get || traits.copies_puts || traits.by_processors) return 0;
+    for (std::size_t i = 0; i < talk->links.size(); ++i) {
+        if (talk->candidates[i].spare) continue;
+        const auto& traits = rails_[links_.at(talk->links[i]).rail].traits();
+        if (traits.get || traits.copies_puts || traits.by_processors) return 0;
+    }
     if (talk->unasked_outstanding()) return 0;  // a stream
     if (bytes <= talk->unasked_max) return bytes;
+    const auto place = talk->links.size() == 1 ? 0 : talk->only;
+    if (place == Conversation::none) return 0;
     const auto& cost = talk->candidates[place].cost;
     const auto idle = answer_latencies * std::max<sched::Ticks>(cost.latency, 0);
     most = std::min(most, static_cast<std::uint64_t>(idle / std::max<sched::Ticks>(cost.per_byte, 1)));

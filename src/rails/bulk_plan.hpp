@@ -86,9 +86,9 @@ public:
     /// Whether the peer does better to get so many bytes over one of its links than to have them put.
     [[nodiscard]] bool prefers_get(std::uint32_t peer, std::uint64_t bytes);
     /// How many of `bytes` are better sent to the peer before it has said where to: all, where that is faster than to ask; else
-    /// what the link carries until the answer is here, `most` at most. None while the last such bytes are not acknowledged,
-    /// where the rail puts or gets without a copy, or processors move its bytes, which have nothing to wait for; nor where
-    /// there are several links to divide them.
+    /// what the link carries until the answer is here, `most` at most, if there is but one to carry it. None while the last
+    /// such bytes are not acknowledged, where a rail puts or gets without a copy, or processors move its bytes, which have
+    /// nothing to wait for.
     [[nodiscard]] std::uint64_t unasked(std::uint32_t peer, std::uint64_t bytes, std::uint64_t most,
                                         base::Nanoseconds now);
     /// Whether one of the peer's links leads to a rail that `target` has a key for, reserves left out.

@@ -41,9 +41,23 @@ std::uint64_t EagerSwitch::max_over(const Link& link) const noexcept {
     return model::eager_max(link.assessed->model, costs_over(link), {.most = options_.most});
 }
 
-std::uint64_t EagerSwitch::unasked_over(const Link& link) const noexcept {
+std::uint64_t EagerSwitch::unasked_over(const Link& link, double part) const noexcept {
     if (!options_.by_model || link.assessed == nullptr || link.assessed->source == ModelSource::guess) return 0;
-    return model::unasked_max(link.assessed->model, costs_over(link), {.most = largest_inlined});
+    auto costs = costs_over(link);
+    costs.part = part;
+    return model::unasked_max(link.assessed->model, costs, {.most = largest_inlined});
+}
+
+/// What one link carries of a message that goes over all that count, if each has as much as its rate is of all.
+double EagerSwitch::part_of(std::uint32_t place, const Conversation& talk) noexcept {
+    const auto takes = [&](std::size_t i) {
+        return static_cast<double>(std::max<sched::Ticks>(talk.costs[i].per_byte, 1));
+    };
+    double all = 0;
+    for (std::size_t i = 0; i < talk.links.size(); ++i) {
+        if (!talk.candidates[i].spare) all += takes(place) / takes(i);
+    }
+    return std::min(1 / all, 1.0);
 }
 
 model::EagerCosts EagerSwitch::costs_over(const Link& link) const noexcept {
@@ -62,7 +76,7 @@ void EagerSwitch::choose(Conversation& talk) noexcept {
     }
     const Link& link = links_.at(talk.links[first]);
     talk.eager_max = static_cast<std::uint32_t>(max_over(link));
-    talk.unasked_max = static_cast<std::uint32_t>(unasked_over(link));
+    talk.unasked_max = static_cast<std::uint32_t>(unasked_over(link, part_of(first, talk)));
     talk.eager_if_unregistered = rails_[link.rail].traits().copies_puts;
 }
 

@@ -28,9 +28,9 @@ public:
 
     /// Over this link, by its model as it was measured. A guess is no reason for less than what fits a frame.
     [[nodiscard]] std::uint64_t max_over(const Link& link) const noexcept;
-    /// Up to which size messages that no frame holds are better sent over this link in several, where that is known and left
-    /// to the models; else 0.
-    [[nodiscard]] std::uint64_t unasked_over(const Link& link) const noexcept;
+    /// Up to which size messages that no frame holds are better sent in several, of which this link carries that part, where
+    /// that is known and left to the models; else 0.
+    [[nodiscard]] std::uint64_t unasked_over(const Link& link, double part) const noexcept;
     /// To the peer, whose links, or a model of theirs, or which of them are spare, have changed: by the link that delivers
     /// first, spare ones left out.
     void choose(Conversation& talk) noexcept;
@@ -40,6 +40,7 @@ public:
 private:
     [[nodiscard]] Nanos opening() const noexcept;
     [[nodiscard]] model::EagerCosts costs_over(const Link& link) const noexcept;
+    [[nodiscard]] static double part_of(std::uint32_t place, const Conversation& talk) noexcept;
 
     Options options_;
     RailSet& rails_;

@@ -27,7 +27,7 @@ namespace railmux::rails {
 
 /// The most of a message that is sent without being asked for: what the receiver may have to keep of it fits a frame of its
 /// pool.
-inline constexpr std::size_t largest_inlined = std::size_t{64} * 1024;
+inline constexpr std::size_t largest_inlined = std::size_t{128} * 1024;
 
 /// Frame types. Those up to `bye` are the session's own, the others are handed up.
 enum class FrameType : std::uint8_t {

@@ -40,13 +40,14 @@ public:
     /// Frames taken and not given back; less than none when one was given back twice. For tests: it counts them.
     [[nodiscard]] std::ptrdiff_t in_use() const noexcept;
 
-    static constexpr std::uint32_t largest = 64 * 1024;
+    static constexpr std::uint32_t largest = largest_inlined;
+    static constexpr std::uint32_t largest_on_rail = 64 * 1024;
 
 private:
-    // Room for a control frame or tiny message, a small message, a page-sized one, and the rest. Each class is about
-    // eight times the last: at most that much of a frame's room is unused, in a pool bounded by the eager window. With its
-    // seal the smallest is two lines.
-    static constexpr std::array<std::uint32_t, 4> classes = {120, 1024, 8 * 1024 + 64, largest};
+    // Room for a control frame or tiny message, a small message, a page-sized one, all that fits a frame on a rail, and what is
+    // kept of a message that went unasked. Each class is at most about eight times the last: that much of a frame's room is
+    // unused, in a pool bounded by the eager window. With its seal the smallest is two lines.
+    static constexpr std::array<std::uint32_t, 5> classes = {120, 1024, 8 * 1024 + 64, largest_on_rail, largest};
     static constexpr std::size_t slab_bytes = 64 * 1024;
     struct alignas(Frame) Line {
         std::array<std::byte, alignof(Frame)> bytes;

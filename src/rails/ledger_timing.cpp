@@ -106,6 +106,8 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
     const auto& cost = talk.candidates[link.place].cost;
     const auto thought = latency(link, now) / sched::ticks_per_ns;
     const auto way = std::max(thought, talk.clock.least_way(now));
+    // Frames that teach the clock, as the first of all do, may have been behind others: both it and the way are wrong by that.
+    const auto doubt = 2 * (way - thought);
     // The model may have a latency that a probe was held up for: of what passes at once nearly all would seem to be that.
     const auto most_way = std::min(way, link.passed.least() / sched::ticks_per_ns);
     // Where the process looked later than its host had it, that is no doing of the rail's.
@@ -125,7 +127,8 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
                .by_host = timed.by_host,
                .end = {there, timed.position},
                .since_idle = timed.since_idle,
-               .service_since_idle = std::max<base::Nanoseconds>(there - timed.idle - most_way, 0)},
+               .service_since_idle = std::max<base::Nanoseconds>(there - timed.idle - most_way, 0),
+               .doubt = doubt},
               cost.per_byte, now, busy_.time());
     if (pace.per_byte() > known) link.lag = {};  // that is why they were late
 }

@@ -84,6 +84,11 @@ struct Conversation {
         return !links.empty() && waiting.empty() && session.open_for_messages();
     }
 
+    /// How many links there are to choose from.
+    [[nodiscard]] std::uint32_t choices() const noexcept {
+        return static_cast<std::uint32_t>(std::ranges::count(candidates, false, &sched::Candidate::spare));
+    }
+
     /// Whether the frame `heavy` tells of is not acknowledged yet.
     [[nodiscard]] bool heavy_outstanding() const noexcept { return outstanding(heavy); }
 

@@ -14,7 +14,7 @@
 
 namespace railmux::rails {
 
-inline constexpr std::uint16_t wire_version = 13;
+inline constexpr std::uint16_t wire_version = 14;
 /// What a hello, reply or address of another version than ours deserves; the version is in their first two bytes.
 [[nodiscard]] Error version_error(std::span<const std::byte> bytes);
 

@@ -34,7 +34,7 @@ Session::Arrival Session::arrived(std::uint32_t seq) {
 
 bool Session::hold(const FrameHeader& header, std::span<const std::byte> body) {
     auto& slot = held_.at(header.order);
-    if (slot != nullptr || body.size() > FramePool::largest - FrameHeader::size) return false;
+    if (slot != nullptr || body.size() > FramePool::largest_on_rail - FrameHeader::size) return false;
     slot = pool_.take(FrameHeader::size + body.size());
     slot->bytes = static_cast<std::uint32_t>(FrameHeader::size + body.size());
     write_header(slot->data(), header);

@@ -100,7 +100,7 @@ void Pace::lone(const Passage& passage, Ticks thought, base::Nanoseconds now, ba
     const auto count = static_cast<Ticks>(passage.bytes);
     const auto took = std::min(to_ticks(passage.service) / count, slowest);
     if (tried(busy)) return end_trial(took, to_ticks(look_time) / count, thought, busy);
-    const auto chance = to_ticks(chance_of(passage)) / count;
+    const auto chance = to_ticks(std::max(chance_of(passage), passage.doubt)) / count;
     if (passage.by_host) told_by_host_ = now;
     const auto end = passage.end.time > 0 ? passage.end : Mark{now, handed_ - backlog_};
     if (took >= thought / 2) shown_ = true;
@@ -113,7 +113,7 @@ void Pace::lone(const Passage& passage, Ticks thought, base::Nanoseconds now, ba
         (std::clamp<Ticks>(took - chance, 0, most) - passes_) / 4;  // of one that somebody held up little remains
     passed_at_ = now;
     if (took <= thought + std::max(chance, thought / 4)) {
-        if (since_idle < rail_.per_byte / 8) {
+        if (since_idle + to_ticks(passage.doubt) / count < rail_.per_byte / 8) {
             at_once_seen_ = now;
             ease();
         }

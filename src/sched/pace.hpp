@@ -57,6 +57,7 @@ struct Passage {
     // these are they.
     std::uint64_t since_idle = 0;
     base::Nanoseconds service_since_idle = 0;
+    base::Nanoseconds doubt = 0;  // it may have taken so much longer: the peer's clock is not known better
 };
 
 /// What other processes have on a rail that they share with us.

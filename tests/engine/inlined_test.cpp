@@ -25,8 +25,8 @@ TEST_CASE("inlined: an rts without inlined bytes is what it was before there wer
     CHECK(parses(0, 0));
     CHECK(parses(100'000, most));
     CHECK(parses(most + 1, most));
-    CHECK(parses(100'000, rails::largest_inlined));
-    CHECK_FALSE(parses(100'000, rails::largest_inlined + 1));
+    CHECK(parses(200'000, rails::largest_inlined));
+    CHECK_FALSE(parses(200'000, rails::largest_inlined + 1));
     CHECK_FALSE(parses(0, 1));
     CHECK_FALSE(parses(most, most + 1));
     CHECK_FALSE(parses(most, most));  // nothing is to be got of it, but there are keys
@@ -37,7 +37,7 @@ TEST_CASE("inlined: an rts without inlined bytes is what it was before there wer
 }
 
 TEST_CASE("inlined: a lone message is there sooner, by what goes while the answer is awaited", "[engine]") {
-    for (const std::size_t bytes : {70'000U, 200'000U}) {
+    for (const std::size_t bytes : {140'000U, 300'000U}) {
         const auto never = World("never", {Network{}}).lone(bytes);
         const auto now = World("auto", {Network{}}).lone(bytes);
         INFO(bytes << " bytes: " << never.took << " ns, " << now.took << " ns");
@@ -59,6 +59,47 @@ TEST_CASE("inlined: a lone message that is not much larger than a frame is not a
     }
 }
 
+TEST_CASE("inlined: over several links, too, in frames that spread over them", "[engine]") {
+    const Network slow{.timing = simple_timing(10'000, 300, 300, 400, 8.0)};  // 1 Gbit/s
+    for (const auto& network : {Network{}, slow}) {
+        const std::vector<Network> both{network, network};
+        for (const std::size_t bytes : {17'000U, 40'000U, 64'000U, 131'072U}) {
+            const auto never = World("never", both).lone(bytes);
+            World world("auto", both);
+            const auto before = world.a->traffic();
+            const auto now = world.lone(bytes);
+            const auto after = world.a->traffic();
+            INFO(bytes << " bytes: " << never.took << " ns, " << now.took << " ns");
+            CHECK(never.moved == bytes);
+            CHECK(now.moved == 0);
+            CHECK(now.took < never.took - 15'000);  // announcement and answer
+            for (std::size_t i = 0; i < after.size(); ++i)
+                CHECK(after[i].sent_bytes - before[i].sent_bytes >= 3 * bytes);  // of 10
+        }
+    }
+}
+
+TEST_CASE("inlined: what goes unasked is cut into equal frames, as many for each link, none small for that",
+          "[engine]") {
+    using messaging::inlined_frames;
+    CHECK(inlined_frames(0, 2) == 0);
+    CHECK(inlined_frames(100, 2) == 1);  // what goes ahead where eager.max is set
+    CHECK(inlined_frames(17'000, 0) == 2);
+    CHECK(inlined_frames(17'000, 1) == 2);
+    CHECK(inlined_frames(40'000, 2) == 4);
+    CHECK(inlined_frames(40'000, 3) == 3);
+    CHECK(inlined_frames(17'000, 8) == 4);
+    CHECK(inlined_frames(rails::largest_inlined, 64) == messaging::most_inlined_frames);
+    for (std::uint64_t bytes = 1; bytes <= rails::largest_inlined; bytes += 1021) {
+        for (std::uint32_t links = 1; links <= 64; ++links) {
+            const auto frames = inlined_frames(bytes, links);
+            REQUIRE(frames > 0);
+            REQUIRE(frames <= messaging::most_inlined_frames);
+            REQUIRE((bytes + frames - 1) / frames <= messaging::largest_small);
+        }
+    }
+}
+
 TEST_CASE("inlined: by default nothing is where it costs a copy, or nothing would be saved", "[engine]") {
     const auto all_asked_for = [](const std::vector<Network>& networks, std::size_t bytes) {
         CHECK(World("auto", networks).lone(bytes).moved == bytes);
@@ -67,7 +108,7 @@ TEST_CASE("inlined: by default nothing is where it costs a copy, or nothing woul
     const Network slow{.timing = simple_timing(2'000, 300, 300, 400, 80.0)};  // 100 Mbit/s: the answer is there at once
     all_asked_for({reads}, 64'000);
     all_asked_for({Network{}, reads}, 64'000);
-    all_asked_for({Network{}, Network{}}, 64'000);
+    all_asked_for({Network{}, Network{}}, 200'000);
     all_asked_for({slow}, 64'000);
     all_asked_for({Network{.by_processors = true}}, 64'000);
     all_asked_for({Network{}}, 2'000'000);

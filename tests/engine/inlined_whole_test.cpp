@@ -198,7 +198,7 @@ TEST_CASE("inlined: bytes that were not announced, or not as many, end their lin
         until([&] { return now() > later; });
         return hostile.links_lost == before;
     };
-    const auto rts = [&](std::uint32_t inlined, std::uint64_t all = 100'000) {
+    const auto rts = [&](std::uint32_t inlined, std::uint64_t all = 200'000) {
         std::array<std::byte, messaging::RtsBody::size> body{};
         messaging::write_rts(body.data(), {.tag = 1, .bytes = all, .sender = {}, .inlined = inlined}, {});
         return say(rails::FrameType::rts, body);
@@ -217,7 +217,7 @@ TEST_CASE("inlined: bytes that were not announced, or not as many, end their lin
     CHECK_FALSE(bytes(40));
     CHECK_FALSE(rts(rails::largest_inlined + 1));
     CHECK(rts(rails::largest_inlined));
-    for (int i = 0; i < 4; ++i) CHECK(bytes(messaging::largest_small));
+    for (int i = 0; i < 8; ++i) CHECK(bytes(messaging::largest_small));
     CHECK_FALSE(bytes(1));
     CHECK_FALSE(rts(101, 100));
     CHECK(rts(100, 100));  // all there is

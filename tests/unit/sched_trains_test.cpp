@@ -115,6 +115,22 @@ TEST_CASE("a rate is counted from one end of a train to another, whenever that i
     CHECK(sched::to_ns(pace.per_byte()) == Approx(8).epsilon(0.001));
 }
 
+TEST_CASE("what seems to have passed at once by a clock that is not known shows no more than that", "[sched][pace]") {
+    constexpr std::uint64_t bytes = 50 * kib;
+    for (const base::Nanoseconds doubt : {0, 100, 500}) {
+        sched::Pace pace;
+        pace.sent(bytes, 0);
+        const base::Nanoseconds now = 500 * base::microsecond;
+        pace.delivered(bytes);
+        const auto model = sched::to_ticks(base::Nanoseconds{8});
+        pace.lone({.bytes = bytes, .doubt = doubt * base::microsecond}, model, now, now);
+        sched::Cost cost{.slope = model, .per_byte = model};
+        static_cast<void>(pace.correct(cost, now, now));
+        const auto most = std::max<base::Nanoseconds>(doubt, 20) * base::microsecond;
+        CHECK(cost.per_byte == std::min(model, sched::to_ticks(most) / static_cast<sched::Ticks>(bytes)));
+    }
+}
+
 TEST_CASE("a model that a probe has too slow is corrected by what passes at once", "[sched][pace]") {
     Trains trains{.pace = {}, .thought = sched::to_ticks(base::Nanoseconds{8})};
     trains.one(64 * kib, 0.5);
