@@ -6,8 +6,8 @@
 //
 // A variant is a policy, or parameters as in "policy=vft;rails=*rail0"; both sides name the same ones, in the same order, and
 // have a context for each (on PORT and the ones that follow), and one more that says whose turn it is. A turn is some 20 ms of
-// one size, after a quarter of that which does not count; variants follow each other in an order that is drawn anew each time
-// round, until the seconds are over. What is received is checked as `railmux pingpong` does it.
+// one size; variants follow each other in an order that is drawn anew each time round, until the seconds are over. What is
+// received is checked as `railmux pingpong` does it.
 //
 // PATTERN pingpong: WINDOW messages there, as many back. Prints for each variant half the time of that, in us, the median of
 // each turn. PATTERN stream: messages in one direction, WINDOW under way; MB/s of each turn. As JSON, {"variants": [[...],
@@ -181,8 +181,10 @@ public:
     }
 
 private:
+    /// Before what is measured every byte is checked, which takes longer than the messages: of few, or a turn would be one half
+    /// of messages with computing in between, and one without.
     [[nodiscard]] tools::Extent extent(std::uint64_t count) const {
-        return {.iterations = count, .warm_up = std::max(2 * order_.window, count / 4), .warm_up_given = true};
+        return {.iterations = count, .warm_up = 2 * order_.window, .warm_up_given = true};
     }
     tools::Order order_;
 };

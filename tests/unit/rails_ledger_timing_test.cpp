@@ -18,7 +18,7 @@ namespace {
 struct Timing : Books {
     void send(base::Nanoseconds there, base::Nanoseconds back, std::uint32_t bytes = 4096) {
         Frame& one = frame(bytes);
-        ledger.refresh(*talk, now);
+        ledger.refresh_all(*talk, now);
         ledger.time(*link, one, now);
         timed = (one.flags & frame_flag::timed) != 0;
         ledger.charge(*link, one, now);
@@ -35,7 +35,7 @@ struct Timing : Books {
     }
     /// G as the policy is told it, in ns.
     [[nodiscard]] double per_byte() {
-        ledger.refresh(*talk, now);
+        ledger.refresh_all(*talk, now);
         return sched::to_ns(talk->candidates.front().cost.per_byte);
     }
 
@@ -246,7 +246,7 @@ struct Bursts : Books {
             ledger.learn_from_timed(*link, *timed, now);
     }
     [[nodiscard]] double per_byte() {
-        ledger.refresh(*talk, now);
+        ledger.refresh_all(*talk, now);
         return sched::to_ns(talk->candidates.front().cost.per_byte);
     }
 };
@@ -317,7 +317,7 @@ TEST_CASE("ledger: what another link of the rail was given has not come when a f
 TEST_CASE("ledger: what the peer's traffic has shown of a rail counts where ours has shown nothing, or is in doubt") {
     Bursts f;
     const auto shown = [&] {
-        f.ledger.refresh(*f.talk, f.now);
+        f.ledger.refresh_all(*f.talk, f.now);
         return sched::to_ns(f.talk->candidates.front().shown);
     };
     f.link->remote_rail = 5;
