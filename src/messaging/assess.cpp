@@ -57,10 +57,12 @@ Explanation Engine::explain(Peer to, std::uint64_t bytes) {
     const bool large = bytes > (talk->eager_if_unregistered ? config_.number("eager.max") : talk->eager_max);
     const bool rendezvous = large && sender_.unasked(peer, bytes, now()) < bytes;
     const auto wire_bytes = rendezvous ? bytes : bytes + rails::FrameHeader::size + EagerBody::size;
-    auto told = rails_.explain(peer, wire_bytes, rendezvous, now());
+    const auto frames = rendezvous ? 0 : large ? inlined_frames(bytes, talk->choices()) : 1;
+    // Several frames spread as the parts of a large message do, or nearly so.
+    auto told = rails_.explain(peer, wire_bytes, rendezvous || frames > 1, now());
     told.bytes = bytes;
     told.rendezvous = rendezvous;
-    if (!rendezvous) told.frames = large ? inlined_frames(bytes, talk->choices()) : 1;
+    told.frames = frames;
     return told;
 }
 

@@ -65,7 +65,9 @@ bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& tal
     const auto credit = options_.eager_window - std::min(used, options_.eager_window);
     auto inlined = unasked(operation.peer, operation.bytes, now);
     if (inlined > 0 && credit_of(inlined) > credit) inlined = 0;
-    send_rts(operation, flow, {inlined, talk.choices()}, now);
+    const auto links =
+        inlined == operation.bytes ? talk.choices() : 1;  // a beginning is one frame, and others wait for it
+    send_rts(operation, flow, {inlined, links}, now);
     return true;
 }
 

@@ -99,15 +99,15 @@ void write_fin_ack(std::byte* to, const FinAckBody& body) noexcept;
 inline constexpr std::size_t largest_small = std::size_t{16} * 1024;
 
 /// What goes without being asked for is cut into so many equal frames: as many for each of the links that may carry them, but
-/// not into smaller ones than 4 KiB for that.
+/// not into smaller ones than this for that.
+inline constexpr std::size_t least_inlined_frame = 4096;
 [[nodiscard]] constexpr std::uint32_t inlined_frames(std::uint64_t bytes, std::uint32_t links) noexcept {
-    constexpr std::uint64_t smallest = 4096;
     const auto least = (bytes + largest_small - 1) / largest_small;
     const auto across = std::max<std::uint64_t>(links, 1);
     const auto even = (least + across - 1) / across * across;
-    return static_cast<std::uint32_t>(std::max(least, std::min(even, bytes / smallest)));
+    return static_cast<std::uint32_t>(std::max(least, std::min(even, bytes / least_inlined_frame)));
 }
-inline constexpr std::size_t most_inlined_frames = rails::largest_inlined / 4096;
+inline constexpr std::size_t most_inlined_frames = rails::largest_inlined / least_inlined_frame;
 
 /// Credit is counted in units of 64 bytes: one for the message itself, the others for its payload. That is about what an
 /// unexpected message costs the receiver to keep.

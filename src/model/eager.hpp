@@ -1,12 +1,12 @@
 // Up to which size a message is delivered sooner with its header (eager) than when it is asked for first (rendezvous). One of
 // s bytes takes
-//   eager(s)      = delivery(s) + 2 c min(s, f)
+//   eager(s)      = delivery(s) + 2 c s, or, in several frames, + c s
 //   rendezvous(s) = 2 delivery(1) + o_s + o_r + r + bulk(s)
-// c: a byte copied, into a frame and out of it; f: what one frame holds. Of several one is copied while others are on their
-// way. The rest of a rendezvous is announcement and answer, the closing frame, r: the receiver's memory opened for it, and
-// closed, and the bytes themselves. bulk(s) is by the parameters of messages that are larger than any frame, if those are a
-// range of their own, as a full probe finds where it matters: it puts such messages into their places, as is done with an
-// application's. Else delivery(s).
+// c: a byte copied, into a frame, and out of it. Of several frames the last one is copied into while the others are on their
+// way, and these are copied out of while it is. The rest of a rendezvous is announcement and answer, the closing frame, r: the
+// receiver's memory opened for it, and closed, and the bytes themselves. bulk(s) is by the parameters of messages that are
+// larger than any frame, if those are a range of their own, as a full probe finds where it matters: it puts such messages into
+// their places, as is done with an application's. Else delivery(s).
 //
 // Threads: pure functions.
 // Lifetime: none.
@@ -35,7 +35,7 @@ struct EagerCosts {
 /// to `most`, or just there; `most` where there is none.
 [[nodiscard]] std::uint64_t eager_max(const LogGP& model, const EagerCosts& costs, EagerBounds bounds = {}) noexcept;
 
-/// The largest size, to 512 bytes, of messages that no frame holds and that are predicted to arrive sooner by a fiftieth and
+/// The largest size, to 512 bytes, of messages that no frame holds and that are predicted to arrive sooner by a hundredth and
 /// more if they are sent in several frames without being asked for; `most` at most, 0 where there is none.
 [[nodiscard]] std::uint64_t unasked_max(const LogGP& model, const EagerCosts& costs, EagerBounds bounds) noexcept;
 

@@ -197,7 +197,7 @@ std::uint64_t BulkPlan::unasked(std::uint32_t peer, std::uint64_t bytes, std::ui
     if (talk == nullptr || talk->links.empty()) return 0;
     ledger_.refresh(*talk, now);
     for (std::size_t i = 0; i < talk->links.size(); ++i) {
-        if (talk->candidates[i].spare) continue;
+        if (policy_.predicts() && talk->candidates[i].spare) continue;  // others know of no spare ones
         const auto& traits = rails_[links_.at(talk->links[i]).rail].traits();
         if (traits.get || traits.copies_puts || traits.by_processors) return 0;
     }

@@ -48,16 +48,19 @@ std::uint64_t EagerSwitch::unasked_over(const Link& link, double part) const noe
     return model::unasked_max(link.assessed->model, costs, {.most = largest_inlined});
 }
 
-/// What one link carries of a message that goes over all that count, if each has as much as its rate is of all.
-double EagerSwitch::part_of(std::uint32_t place, const Conversation& talk) noexcept {
+/// What one link carries of a message that goes over all that count, if each has as much as its rate is of all. Those that
+/// nobody has measured are not counted on.
+double EagerSwitch::part_of(std::uint32_t place, const Conversation& talk) const noexcept {
     const auto takes = [&](std::size_t i) {
         return static_cast<double>(std::max<sched::Ticks>(talk.costs[i].per_byte, 1));
     };
     double all = 0;
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
-        if (!talk.candidates[i].spare) all += takes(place) / takes(i);
+        const auto& assessed = links_.at(talk.links[i]).assessed;
+        const bool known = assessed != nullptr && assessed->source != ModelSource::guess;
+        if (i == place || (known && !talk.candidates[i].spare)) all += takes(place) / takes(i);
     }
-    return std::min(1 / all, 1.0);
+    return 1 / all;
 }
 
 model::EagerCosts EagerSwitch::costs_over(const Link& link) const noexcept {

@@ -40,7 +40,7 @@ public:
 private:
     [[nodiscard]] Nanos opening() const noexcept;
     [[nodiscard]] model::EagerCosts costs_over(const Link& link) const noexcept;
-    [[nodiscard]] static double part_of(std::uint32_t place, const Conversation& talk) noexcept;
+    [[nodiscard]] double part_of(std::uint32_t place, const Conversation& talk) const noexcept;
 
     Options options_;
     RailSet& rails_;

@@ -13,7 +13,7 @@ Nanos nanos(sched::Ticks ticks) { return Nanos{static_cast<double>(ticks) / sche
 Explanation RailManager::explain(std::uint32_t peer, std::uint64_t bytes, bool divisible, base::Nanoseconds now) {
     auto& talk = *peers_[peer].talk;
     static_cast<void>(catch_up());  // the answer is for what is known
-    ledger_.refresh_all(talk, now);
+    ledger_.refresh(talk, now);
     auto candidates = talk.candidates;
     std::vector<std::string> names;
     Explanation told{.peer = Peer::from_index(peer), .policy = std::string(policy_.name()), .wire_bytes = bytes};

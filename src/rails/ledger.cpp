@@ -304,7 +304,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     talk.only = sched::only_choice(talk.candidates);
 }
 
-/// As the models have them, but for what traffic has shown since.
+/// As the models have them, but for what traffic has shown since; and who is trusted because the peer used it last. What comes
+/// of a trial counts no sooner, either: frames that leave meanwhile are hardly later than its answer.
 void Ledger::refresh_costs(Conversation& talk, base::Nanoseconds now) noexcept {
     talk.costed = now;
     sched::Candidate* trusted = nullptr;

@@ -157,7 +157,7 @@ public:
 
     /// What the policy is to know of the links now.
     void refresh(Conversation& talk, base::Nanoseconds now) noexcept;
-    /// ... also of what has been learnt just now.
+    /// ... also of what has been learnt just now: what links cost is at most so old otherwise (fresh).
     void refresh_all(Conversation& talk, base::Nanoseconds now) noexcept {
         talk.costed = Conversation::not_yet;
         refresh(talk, now);

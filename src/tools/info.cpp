@@ -18,7 +18,7 @@ namespace {
 constexpr auto info_help =
     R"(Shows the rails that a context would see here, usable or not, and why not; three or more of one transport that are off
 for one reason share a line. "eager B" is the largest message that goes with its header, by the models of earlier runs to other
-processes; larger ones are asked for first (rendezvous), but for lone ones of up to 64K where that would take long, and where
+processes; larger ones are asked for first (rendezvous), but for lone ones of up to 128K where that would take long, and where
 rails register memory: docs/model.md.
 
   railmux info

@@ -25,7 +25,7 @@
 namespace {
 
 constexpr railmux::Tag tag = 1;
-constexpr std::size_t largest = 12 * 1024;  // words: by rendezvous, over all rails
+constexpr std::size_t largest = 24 * 1024;  // words: by rendezvous, over all rails
 
 /// The first words of a message; those that follow depend on the first three.
 struct Head {

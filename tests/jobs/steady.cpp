@@ -12,7 +12,7 @@ namespace {
 
 constexpr railmux::Tag tag = 1;
 constexpr std::uint64_t last = ~std::uint64_t{0};
-using Numbers = std::array<std::uint64_t, 8192>;  // 64 KiB: goes by rendezvous, over all rails
+using Numbers = std::array<std::uint64_t, 24576>;  // 192 KiB: goes by rendezvous, over all rails
 
 void check(const Numbers& numbers, std::uint64_t round) {
     if (numbers.front() == numbers.back() && (numbers.back() == round || numbers.back() == last)) return;

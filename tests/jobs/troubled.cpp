@@ -29,8 +29,8 @@ using Number = std::uint64_t;
 constexpr railmux::Tag tag = 1;
 constexpr Number last = ~Number{0};
 constexpr std::size_t burst = 64;
-using Small = std::array<Number, 512>;  // 4 KiB: sent at once, as far as there is credit
-using Large = std::array<Number, 8192>;
+using Small = std::array<Number, 512>;    // 4 KiB: sent at once, as far as there is credit
+using Large = std::array<Number, 24576>;  // 192 KiB: larger than what is not asked for
 
 double ms(Clock::duration time) { return std::chrono::duration<double, std::milli>(time).count(); }
 
