@@ -314,6 +314,26 @@ TEST_CASE("ledger: what another link of the rail was given has not come when a f
     CHECK_FALSE(f.ledger.pace(0).saves_up(f.now));
 }
 
+TEST_CASE("ledger: what a link costs is worked out anew after a while, what is on its rail each time") {
+    Books f;
+    const auto per_byte = [&] { return f.talk->candidates.front().cost.per_byte; };
+    f.ledger.refresh(*f.talk, f.now);
+    CHECK(per_byte() == 16);
+    f.ledger.measured(0, 800);
+    f.ledger.charge(*f.link, f.frame(1000), f.now);
+    f.now += 40 * base::microsecond;
+    f.ledger.refresh(*f.talk, f.now);
+    CHECK(per_byte() == 16);
+    CHECK(f.talk->candidates.front().backlog == 1000);
+    f.now += 10 * base::microsecond;
+    f.ledger.refresh(*f.talk, f.now);
+    CHECK(per_byte() == 800);
+    f.ledger.measured(0, 1600);
+    f.talk->costed = Conversation::not_yet;  // as with each link that comes, goes or has another model
+    f.ledger.refresh(*f.talk, f.now);
+    CHECK(per_byte() == 1600);
+}
+
 TEST_CASE("ledger: what the peer's traffic has shown of a rail counts where ours has shown nothing, or is in doubt") {
     Bursts f;
     const auto shown = [&] {
