@@ -282,39 +282,16 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     talk.refreshed = now;
     if (talk.links.size() > 1 && talk.only == Conversation::none) look_for_landed(talk, now);
     node_.look(now);
-    if (now - talk.costed >= fresh) refresh_costs(talk, now);
-    for (std::size_t i = 0; i < talk.links.size(); ++i) {
-        auto& candidate = talk.candidates[i];
-        sched::look_at_backlog(candidate, paces_[candidate.rail], node_, looks_.looked);
-        const Link& link = links_.at(talk.links[i]);
-        candidate.joins = false;  // nothing of ours is what others handed over
-        candidate.recent = talk.follows && link.slot == talk.last_link;
-        candidate.heavy_received = link.heavy_received;
-        if (const auto arrived = node_.take_arrivals(candidate.rail); arrived > 0)
-            policy_.charge(candidate, arrived, now);
-        candidate.joins = !link.outbox.empty();
-        candidate.behind = talk.behind_there || keeping_up_.busy();
-        candidate.favoured_light = candidate.behind && i == talk.light_contest.favoured();
-        candidate.favoured_heavy =
-            candidate.behind && i == talk.heavy_contest.favoured() && talk.heavy_contest.lively(now);
-    }
-    if (!policy_.predicts()) return;  // it takes no account of what is spare
-    talk.spreading.tell(talk.candidates, paces_, now);
-    talk.processors.choose(talk.candidates);
-    talk.only = sched::only_choice(talk.candidates);
-}
-
-/// As the models have them, but for what traffic has shown since; and who is trusted because the peer used it last. What comes
-/// of a trial counts no sooner, either: frames that leave meanwhile are hardly later than its answer.
-void Ledger::refresh_costs(Conversation& talk, base::Nanoseconds now) noexcept {
-    talk.costed = now;
     sched::Candidate* trusted = nullptr;
     auto least = std::numeric_limits<sched::Ticks>::max();
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
         auto& candidate = talk.candidates[i];
         const auto& pace = paces_[candidate.rail];
+        sched::look_at(candidate, talk.costs[i], pace, node_, looks_.looked);
         const Link& link = links_.at(talk.links[i]);
-        candidate.cost = talk.costs[i];
+        candidate.joins = false;  // nothing of ours is what others handed over
+        candidate.recent = talk.follows && link.slot == talk.last_link;
+        candidate.heavy_received = link.heavy_received;
         const auto own = pace.sustained();
         candidate.supposed = own == 0 || pace.doubtful();
         candidate.shown = candidate.supposed ? std::max(own, link.shown_there) : own;
@@ -322,7 +299,14 @@ void Ledger::refresh_costs(Conversation& talk, base::Nanoseconds now) noexcept {
         candidate.bounded = pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now, busy_.time(), talk.costs[i].latency);
         if (heard > 0) candidate.cost.latency = heard;
-        if (heard == 0 && talk.follows && link.slot == talk.last_link) trusted = &candidate;
+        if (heard == 0 && candidate.recent) trusted = &candidate;
+        if (const auto arrived = node_.take_arrivals(candidate.rail); arrived > 0)
+            policy_.charge(candidate, arrived, now);
+        candidate.joins = !link.outbox.empty();
+        candidate.behind = talk.behind_there || keeping_up_.busy();
+        candidate.favoured_light = candidate.behind && i == talk.light_contest.favoured();
+        candidate.favoured_heavy =
+            candidate.behind && i == talk.heavy_contest.favoured() && talk.heavy_contest.lively(now);
         least = std::min(least, candidate.cost.latency);
     }
     sched::hope(talk.candidates, paces_, busy_.time());
@@ -332,7 +316,11 @@ void Ledger::refresh_costs(Conversation& talk, base::Nanoseconds now) noexcept {
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
         talk.candidates[i].cost.latency += links_.at(talk.links[i]).lag.least(busy_.time());
     }
-    if (policy_.predicts()) sched::suppose_rates(talk.candidates);
+    if (!policy_.predicts()) return;  // it takes no account of what is spare
+    sched::suppose_rates(talk.candidates);
+    talk.spreading.tell(talk.candidates, paces_, now);
+    talk.processors.choose(talk.candidates);
+    talk.only = sched::only_choice(talk.candidates);
 }
 
 }  // namespace railmux::rails

@@ -157,11 +157,6 @@ public:
 
     /// What the policy is to know of the links now.
     void refresh(Conversation& talk, base::Nanoseconds now) noexcept;
-    /// ... also of what has been learnt just now: what links cost is at most so old otherwise (fresh).
-    void refresh_all(Conversation& talk, base::Nanoseconds now) noexcept {
-        talk.costed = Conversation::not_yet;
-        refresh(talk, now);
-    }
     /// ... of what is on the rail of this one, where more has been given to it since.
     void look(const Link& link) noexcept {
         auto& talk = *peers_[link.peer].talk;
@@ -184,8 +179,7 @@ public:
 private:
     // So many are put off at most: what they cost together is small, a sixteenth for each.
     static constexpr std::size_t most_late = 16;
-    // What links cost is reckoned by what was known so long ago, of frames that were no choice all of it: rates change more
-    // slowly.
+    // What frames that were no choice cost is reckoned by what was known so long ago: rates change more slowly.
     static constexpr base::Nanoseconds fresh = 50 * base::microsecond;
     // A link is timed as often as that: an answer costs both sides some microseconds.
     static constexpr base::Nanoseconds time_spacing = base::millisecond;
@@ -205,7 +199,6 @@ private:
     static constexpr std::uint32_t noted_mask = frames_per_prediction - 1;
     static_assert(max_rails <= 64);
 
-    void refresh_costs(Conversation& talk, base::Nanoseconds now) noexcept;
     void look_for_landed(const Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] static std::uint64_t unposted(const Link& link) noexcept;
     void note_landed(Link& link, base::Nanoseconds now) noexcept;

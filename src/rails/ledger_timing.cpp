@@ -94,7 +94,8 @@ std::optional<Link::Timed> Ledger::timed(Link& link, const FrameHeader& header, 
     auto& talk = *peers_[link.peer].talk;
     const auto& cost = talk.candidates[link.place].cost;
     const auto at = static_cast<std::uint64_t>(there.at);
-    talk.clock.answered(timed->sent, at, now, sched::times(timed->ahead, cost.slope) / sched::ticks_per_ns);
+    talk.clock.answered(timed->sent, at, now, sched::times(timed->ahead, cost.slope) / sched::ticks_per_ns,
+                        latency(link, now) / sched::ticks_per_ns);
     timed->arrived = talk.clock.here(at, timed->sent, now);
     timed->by_host = there.by_host;
     const bool known = timed->ours && ours(link.rail) && (header.flags & frame_flag::behind) == 0;  // who is late
@@ -106,8 +107,6 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
     const auto& cost = talk.candidates[link.place].cost;
     const auto thought = latency(link, now) / sched::ticks_per_ns;
     const auto way = std::max(thought, talk.clock.least_way(now));
-    // Frames that teach the clock, as the first of all do, may have been behind others: both it and the way are wrong by that.
-    const auto doubt = 2 * (way - thought);
     // The model may have a latency that a probe was held up for: of what passes at once nearly all would seem to be that.
     const auto most_way = std::min(way, link.passed.least() / sched::ticks_per_ns);
     // Where the process looked later than its host had it, that is no doing of the rail's.
@@ -121,15 +120,16 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
     if (timed.ahead < sched::Pace::timed_bytes) return;
     if (!timed.by_host && pace.ends_known(now)) return;  // there is no need for what may be the process's doing
     const auto known = pace.per_byte();
-    pace.lone({.bytes = timed.ahead,
-               .messages = timed.messages,
-               .service = service,
-               .by_host = timed.by_host,
-               .end = {there, timed.position},
-               .since_idle = timed.since_idle,
-               .service_since_idle = std::max<base::Nanoseconds>(there - timed.idle - most_way, 0),
-               .doubt = doubt},
-              cost.per_byte, now, busy_.time());
+    pace.lone(
+        {.bytes = timed.ahead,
+         .messages = timed.messages,
+         .service = service,
+         .by_host = timed.by_host,
+         .end = {there, timed.position},
+         .since_idle = timed.since_idle,
+         .service_since_idle = std::max<base::Nanoseconds>(there - timed.idle - most_way, 0),
+         .longest_since_idle = std::max<base::Nanoseconds>(there - timed.idle - thought, 0) + talk.clock.doubt(now)},
+        cost.per_byte, now, busy_.time());
     if (pace.per_byte() > known) link.lag = {};  // that is why they were late
 }
 

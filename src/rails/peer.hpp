@@ -106,7 +106,6 @@ struct Conversation {
     std::vector<sched::Cost> costs;            // parallel to links: by the model, before traffic corrects it
     base::Nanoseconds planned = 0;             // when what is left of bulk was last divided (BulkPlan)
     base::Nanoseconds refreshed = not_yet;     // when they were told what traffic has shown (Ledger)
-    base::Nanoseconds costed = not_yet;        // ... and what they cost by that
     base::Nanoseconds chosen = 0;              // when a heavy frame had a choice of its own
     static constexpr base::Nanoseconds not_yet = -base::second;  // however early by its clock a process begins
     static constexpr auto none = ~std::uint32_t{0};

@@ -19,14 +19,15 @@ namespace railmux::rails {
 class PeerClock {
 public:
     /// What left at `sent` was there at `there`, by the peer's clock, which may be anything, and its answer here at `now`. The
-    /// way there took `longer` than the way back, as far as is known.
-    void answered(base::Nanoseconds sent, std::uint64_t there, base::Nanoseconds now,
-                  base::Nanoseconds longer) noexcept {
+    /// way there took `longer` than the way back, as far as is known; on an idle rail it takes `latency`.
+    void answered(base::Nanoseconds sent, std::uint64_t there, base::Nanoseconds now, base::Nanoseconds longer,
+                  base::Nanoseconds latency = 0) noexcept {
         const auto trip = now - sent;
         const auto way = (trip + std::min(longer, trip)) / 2;
         if (known_ && way > least_way(now) && !jumped(sent, there, now)) return;
         known_ = true;
         way_ = way;
+        doubt_ = std::max<base::Nanoseconds>(way - latency, 0);
         at_ = now;
         offset_ = there - static_cast<std::uint64_t>(sent + way_);
     }
@@ -39,6 +40,11 @@ public:
     /// The way there was no longer than that when it was shortest; what here() says is off by no more.
     [[nodiscard]] base::Nanoseconds least_way(base::Nanoseconds now) const noexcept {
         return way_ + (now - at_) / drift_part;
+    }
+
+    /// ... and by no more than that, if it did not take less than the latency that was known of its rail.
+    [[nodiscard]] base::Nanoseconds doubt(base::Nanoseconds now) const noexcept {
+        return doubt_ + (now - at_) / drift_part;
     }
 
 private:
@@ -54,6 +60,7 @@ private:
     bool known_ = false;
     std::uint64_t offset_ = 0;
     base::Nanoseconds way_ = 0;
+    base::Nanoseconds doubt_ = 0;
     base::Nanoseconds at_ = 0;
 };
 

@@ -302,7 +302,6 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
 void RailManager::model_changed(Link& link) {
     auto& talk = *peers_[link.peer].talk;
     talk.costs[link.place] = Survey::cost_by(link.assessed->model);
-    talk.costed = Conversation::not_yet;
     eager_.choose(talk);
 }
 
@@ -346,7 +345,7 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.spreading = {};
     for (auto& candidate : talk.candidates) candidate.turn = candidate.first_turn = 0;
     talk.division = {};
-    talk.refreshed = talk.costed = Conversation::not_yet;
+    talk.refreshed = Conversation::not_yet;
     talk.only = Conversation::none;
     // The only link needs no choice, ever.
     if (talk.links.size() == 1) talk.lead = Conversation::Lead::only(links_.at(talk.links.front()), never);

@@ -101,20 +101,21 @@ void Pace::lone(const Passage& passage, Ticks thought, base::Nanoseconds now, ba
     const auto took = std::min(to_ticks(passage.service) / count, slowest);
     if (tried(busy)) return end_trial(took, to_ticks(look_time) / count, thought, busy);
     const auto chance = to_ticks(chance_of(passage)) / count;
-    const auto doubt = to_ticks(passage.doubt) / count;
     if (passage.by_host) told_by_host_ = now;
     const auto end = passage.end.time > 0 ? passage.end : Mark{now, handed_ - backlog_};
     if (took >= thought / 2) shown_ = true;
     // What was on the rail may have passed before it was known to have.
     const auto since_idle =
         passage.since_idle > 0 ? to_ticks(passage.service_since_idle) / static_cast<Ticks>(passage.since_idle) : took;
-    at_once_.note(since_idle + std::max(chance, doubt), now);
+    const auto longest = to_ticks(passage.longest_since_idle) /
+                         static_cast<Ticks>(passage.since_idle > 0 ? passage.since_idle : passage.bytes);
+    at_once_.note(std::max(since_idle + chance, longest), now);
     const auto most = rail_.per_byte > 0 ? rail_.per_byte : took;
     passes_ +=
         (std::clamp<Ticks>(took - chance, 0, most) - passes_) / 4;  // of one that somebody held up little remains
     passed_at_ = now;
     if (took <= thought + std::max(chance, thought / 4)) {
-        if (since_idle + doubt < rail_.per_byte / 8) {
+        if (std::max(since_idle, longest) < rail_.per_byte / 8) {
             at_once_seen_ = now;
             ease();
         }

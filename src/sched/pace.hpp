@@ -57,7 +57,8 @@ struct Passage {
     // these are they.
     std::uint64_t since_idle = 0;
     base::Nanoseconds service_since_idle = 0;
-    base::Nanoseconds doubt = 0;  // it may have taken so much longer: the peer's clock is not known better
+    // ... at most: the peer's clock may not be known better. The first frame of all, which teaches it, was behind itself.
+    base::Nanoseconds longest_since_idle = 0;
 };
 
 /// What other processes have on a rail that they share with us.

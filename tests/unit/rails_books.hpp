@@ -81,7 +81,7 @@ struct Books {
     }
     /// As the policy is told it.
     [[nodiscard]] sched::Ticks latency() {
-        ledger.refresh_all(*talk, now);
+        ledger.refresh(*talk, now);
         return talk->candidates.front().cost.latency;
     }
     [[nodiscard]] std::uint64_t backlog() const { return ledger.pace(0).backlog(); }

@@ -18,7 +18,7 @@ namespace {
 struct Timing : Books {
     void send(base::Nanoseconds there, base::Nanoseconds back, std::uint32_t bytes = 4096) {
         Frame& one = frame(bytes);
-        ledger.refresh_all(*talk, now);
+        ledger.refresh(*talk, now);
         ledger.time(*link, one, now);
         timed = (one.flags & frame_flag::timed) != 0;
         ledger.charge(*link, one, now);
@@ -35,7 +35,7 @@ struct Timing : Books {
     }
     /// G as the policy is told it, in ns.
     [[nodiscard]] double per_byte() {
-        ledger.refresh_all(*talk, now);
+        ledger.refresh(*talk, now);
         return sched::to_ns(talk->candidates.front().cost.per_byte);
     }
 
@@ -246,7 +246,7 @@ struct Bursts : Books {
             ledger.learn_from_timed(*link, *timed, now);
     }
     [[nodiscard]] double per_byte() {
-        ledger.refresh_all(*talk, now);
+        ledger.refresh(*talk, now);
         return sched::to_ns(talk->candidates.front().cost.per_byte);
     }
 };
@@ -314,30 +314,10 @@ TEST_CASE("ledger: what another link of the rail was given has not come when a f
     CHECK_FALSE(f.ledger.pace(0).saves_up(f.now));
 }
 
-TEST_CASE("ledger: what a link costs is worked out anew after a while, what is on its rail each time") {
-    Books f;
-    const auto per_byte = [&] { return f.talk->candidates.front().cost.per_byte; };
-    f.ledger.refresh(*f.talk, f.now);
-    CHECK(per_byte() == 16);
-    f.ledger.measured(0, 800);
-    f.ledger.charge(*f.link, f.frame(1000), f.now);
-    f.now += 40 * base::microsecond;
-    f.ledger.refresh(*f.talk, f.now);
-    CHECK(per_byte() == 16);
-    CHECK(f.talk->candidates.front().backlog == 1000);
-    f.now += 10 * base::microsecond;
-    f.ledger.refresh(*f.talk, f.now);
-    CHECK(per_byte() == 800);
-    f.ledger.measured(0, 1600);
-    f.talk->costed = Conversation::not_yet;  // as with each link that comes, goes or has another model
-    f.ledger.refresh(*f.talk, f.now);
-    CHECK(per_byte() == 1600);
-}
-
 TEST_CASE("ledger: what the peer's traffic has shown of a rail counts where ours has shown nothing, or is in doubt") {
     Bursts f;
     const auto shown = [&] {
-        f.ledger.refresh_all(*f.talk, f.now);
+        f.ledger.refresh(*f.talk, f.now);
         return sched::to_ns(f.talk->candidates.front().shown);
     };
     f.link->remote_rail = 5;

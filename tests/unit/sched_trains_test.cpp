@@ -117,16 +117,16 @@ TEST_CASE("a rate is counted from one end of a train to another, whenever that i
 
 TEST_CASE("what seems to have passed at once by a clock that is not known shows no more than that", "[sched][pace]") {
     constexpr std::uint64_t bytes = 50 * kib;
-    for (const base::Nanoseconds doubt : {0, 100, 500}) {
+    for (const base::Nanoseconds longest : {0, 100, 500}) {
         sched::Pace pace;
         pace.sent(bytes, 0);
         const base::Nanoseconds now = 500 * base::microsecond;
         pace.delivered(bytes);
         const auto model = sched::to_ticks(base::Nanoseconds{8});
-        pace.lone({.bytes = bytes, .doubt = doubt * base::microsecond}, model, now, now);
+        pace.lone({.bytes = bytes, .longest_since_idle = longest * base::microsecond}, model, now, now);
         sched::Cost cost{.slope = model, .per_byte = model};
         static_cast<void>(pace.correct(cost, now, now));
-        const auto most = std::max<base::Nanoseconds>(doubt, 20) * base::microsecond;
+        const auto most = std::max<base::Nanoseconds>(longest, 20) * base::microsecond;
         CHECK(cost.per_byte == std::min(model, sched::to_ticks(most) / static_cast<sched::Ticks>(bytes)));
     }
 }
