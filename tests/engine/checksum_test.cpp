@@ -21,7 +21,7 @@ using transports::FaultPlan;
 namespace checksum_test {
 namespace {
 
-// Empty, tiny, the largest eager, rendezvous in one piece, and in many over both rails.
+// Empty, tiny, the largest eager, rendezvous in one piece (or unasked, if alone), and in many over both rails.
 constexpr std::array<std::size_t, 5> sizes{0, 8, 16384, 60'000, 700'000};
 constexpr std::size_t room = 800'000;
 constexpr std::size_t adds = 10;

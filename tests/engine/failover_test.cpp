@@ -10,7 +10,8 @@ using test::SimPair;
 
 namespace {
 
-// Empty, tiny, eager, the largest eager, rendezvous in one fragment, rendezvous striped over both rails.
+// Empty, tiny, eager, the largest eager, rendezvous in one fragment (or unasked, if nothing else is under way), rendezvous
+// striped over both rails.
 constexpr std::array<std::size_t, 6> sizes = {0, 8, 3000, 16384, 60'000, 900'000};
 constexpr int rounds = 3;
 

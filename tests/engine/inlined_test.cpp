@@ -74,7 +74,13 @@ TEST_CASE("inlined: over several links, too, in frames that spread over them", "
             CHECK(now.moved == 0);
             CHECK(now.took < never.took - 15'000);  // announcement and answer
             for (std::size_t i = 0; i < after.size(); ++i)
-                CHECK(after[i].sent_bytes - before[i].sent_bytes >= 3 * bytes);  // of 10
+                CHECK(after[i].sent_bytes - before[i].sent_bytes >= 3 * bytes);   // of 10
+            const auto rest = world.hosts.fabric.now() + 10 * base::millisecond;  // until the last is acknowledged
+            world.until([&] { return world.hosts.fabric.now() > rest; });
+            const auto told = world.a->explain(world.to_b, bytes);
+            CHECK_FALSE(told.rendezvous);
+            CHECK(told.frames == messaging::inlined_frames(bytes, 2));
+            CHECK(told.links[0].share_bytes + told.links[1].share_bytes == told.wire_bytes);
         }
     }
 }
