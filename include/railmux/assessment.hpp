@@ -86,7 +86,7 @@ struct LinkAssessment {
     std::vector<std::uint64_t> missing{};  ///< no answer came; what lies beyond too many losses is not even asked for
     std::vector<std::uint64_t> interrupted{};  ///< each was answered, but a process was away each time, for too long
     ProbeSpent spent;                          ///< meanwhile, on its rail
-    std::chrono::nanoseconds took{0};
+    std::chrono::nanoseconds took{0};          ///< from when it began until all was known: `spent` lies within
 };
 
 /// What is outside of a range is taken as the nearest value in it.

@@ -82,6 +82,7 @@ void Assessor::begin(Link& link, model::ProbeOptions options, bool full) {
     link.assessed->probe = std::make_unique<Probe>(std::move(options));
     link.assessed->probe->full = full;
     link.assessed->probe->before = spent_[link.rail];
+    link.assessed->probe->since = clock_();
     probed_.push_back(link.slot);
 }
 

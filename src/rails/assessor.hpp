@@ -79,7 +79,8 @@ struct Assessed {
         base::Nanoseconds begun = 0;        // of the train
         base::Nanoseconds last_sent = 0;    // end of the send before
         model::Sample sample{};
-        ProbeSpent before{};  // on the rail, when it began
+        ProbeSpent before{};          // on the rail, when it began
+        base::Nanoseconds since = 0;  // ... which was then: memory is opened, and told of, before the first train
     };
     std::unique_ptr<Probe> probe;
     std::uint32_t repeated = 0;    // so many probes, because they were disturbed

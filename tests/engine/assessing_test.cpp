@@ -103,6 +103,18 @@ TEST_CASE("what a measurement costs stands in the report of either side", "[engi
     CHECK(by_b[1] > of_b[1]);  // in this world no time passes while it does so
 }
 
+TEST_CASE("a measurement takes from its beginning, with what comes before the first train, to its end", "[engine]") {
+    OneRail rail;
+    const auto meanwhile = rail.hosts.keep_going(*rail.b);
+    std::vector<base::Nanoseconds> reported;
+    const auto note = [&](std::string_view, double) { reported.push_back(rail.hosts.fabric.now()); };
+    const auto links = rail.a->assess(rail.to_b, "all", {.n = 4, .sizes = 6, .rounds = 4, .progress = note});
+    REQUIRE(largest_point(links.at(0)) == largest);
+    const auto took = reported.back() - reported.front();
+    CHECK(links[0].took.count() < took + 2000);  // it is first reported a few looks later
+    CHECK(links[0].took.count() > took - 5000);  // where to put large messages was heard after twice that
+}
+
 TEST_CASE("how easily a change of protocol is seen is up to who measures", "[engine]") {
     OneRail rail;
     auto above = rail.timing.ranges.front();
