@@ -66,12 +66,16 @@ public:
     void charge_late();
     /// What was handed to a link will not be acknowledged over it.
     void uncharge(Frame& frame, base::Nanoseconds now) noexcept;
-    /// Light frames to the peer have a lead because nothing is on any rail: it ends when something heavy is charged, for
+    /// Frames to the peer have a lead because nothing is on any rail: it ends when something heavy is charged, for
     /// whomever.
     void leads_by_idle(std::uint32_t peer) {
         auto& known = peers_[peer];
         if (!known.idle_lead) idle_leads_.push_back(peer);
         known.idle_lead = true;
+    }
+    /// Whether nobody else has one.
+    [[nodiscard]] bool leads_alone(std::uint32_t peer) const noexcept {
+        return idle_leads_.size() == 1 && idle_leads_.front() == peer;
     }
 
     // --- Acknowledgements --------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -21,6 +20,7 @@
 #include "base/in_line.hpp"
 #include "base/stable_vector.hpp"
 #include "rails/inflow.hpp"
+#include "rails/lead.hpp"
 #include "rails/link.hpp"
 #include "rails/owed_acks.hpp"
 #include "rails/peer_clock.hpp"
@@ -114,35 +114,8 @@ struct Conversation {
     std::vector<LinkGroup> groups;      // a link is in one at most
     sched::Processors processors;       // which link is used of those that they move
 
-    // For a moment all frames of at most `most` bytes take this link, without a choice for each, as long as no more than
-    // `slack` has been handed to its rail (Policy::lead): light ones, and of what is no choice all that the rail takes at once.
-    struct Lead {
-        Link* link = nullptr;
-        std::uint32_t most = 0;
-        base::Nanoseconds until = 0;
-        sched::Ticks slack = 0;
-        sched::Ticks gap = 0;
-        sched::Ticks per_byte = 0;
-
-        /// Of the only link there is to choose.
-        [[nodiscard]] static Lead only(Link& link, base::Nanoseconds until) noexcept {
-            const auto most = std::max<std::uint64_t>(sched::light_bytes, link.at_once_max);
-            return {.link = &link, .most = static_cast<std::uint32_t>(most), .until = until, .slack = unlimited};
-        }
-        /// Whether a frame of so many bytes goes where the others went of late.
-        [[nodiscard]] RAILMUX_IN_LINE bool takes(std::uint32_t size, base::Nanoseconds now) noexcept {
-            if (now >= until || size > most) [[unlikely]]
-                return false;
-            slack -= gap + static_cast<sched::Ticks>(size) * per_byte;
-            return slack >= 0;
-        }
-        /// Something heavy has been handed to a rail: what was decided by loads needs another choice.
-        void loaded() noexcept {
-            if (slack != unlimited) until = 0;
-        }
-        static constexpr auto unlimited = std::numeric_limits<sched::Ticks>::max();  // loads do not matter
-    };
     Lead lead;
+    LoneLead lone_lead;
 
     // Of frames that are charged later one at a time whose answer is timed (Ledger).
     struct Followed {

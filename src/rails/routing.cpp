@@ -19,6 +19,21 @@ constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
 // No rail is slower; and what a light frame takes is far from overflow.
 constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
 
+/// Whether heavy frames that go alone may follow this one, for which that was the choice, and which is not charged yet.
+bool leads_others(const Conversation& talk, const Frame& frame, std::size_t choice, const sched::Policy& policy,
+                  base::Nanoseconds now) noexcept {
+    const auto bytes = frame.wire_bytes();
+    if (frame.piece_count > 0 || frame.again || bytes <= sched::light_bytes || bytes > sched::heavy_bytes) return false;
+    if (talk.session.heard() != frame.seq || talk.heavy_contest.favoured() != none || !policy.predicts()) return false;
+    // What has less on it than counts is idle, as in Ledger::ours.
+    const auto loaded = [](const sched::Candidate& candidate) { return candidate.backlog > sched::small_bytes; };
+    if (std::ranges::any_of(talk.candidates, loaded)) return false;
+    if (talk.spreading.now() == sched::Spread::single) return true;
+    return talk.spreading.now() == sched::Spread::predicted &&
+           policy.most_rested(talk.candidates, bytes) == talk.candidates.size() &&
+           policy.lead(talk.candidates, choice, bytes, now) > 0;
+}
+
 }  // namespace
 
 void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) {
@@ -47,10 +62,20 @@ void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, ba
 /// A frame that follows no lead. What there is to choose from is to be known, and what the peer acknowledges to have been
 /// numbered, before this frame is.
 void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
+    if (talk.lone_lead.takes(*frame, talk.session, talk.last_link, now) && ledger_.leads_alone(peer))
+        return enter_alone(talk, frame, now);
     const bool chosen = talk.links.empty() || only_link(talk, now) != nullptr || favoured(talk, *frame, now) != none;
     if (frame->piece_count > 0 || !chosen) static_cast<void>(catch_up());
     number(talk, *frame, now);
     route(peer, talk, frame, now);
+}
+
+/// Where the last heavy one went. What it costs, and shows of bursts, is seen to when it is gone.
+void RailManager::enter_alone(Conversation& talk, Frame* frame, base::Nanoseconds now) {
+    number(talk, *frame, now);
+    hand_over(*talk.lone_lead.link, talk, frame, now);
+    talk.lead.loaded();
+    talk.spreading.went(frame->wire_bytes(), talk.session, talk.candidates, talk.large, talk.follows, now);
 }
 
 /// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of light ones, and they hold little.
@@ -98,7 +123,7 @@ void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanose
                                  : idle        ? idle_lead_time
                                                : lead_time),
                  .slack = policy_.lead(talk.candidates, choice, sched::light_bytes, now)};
-    if (talk.lead.slack == Conversation::Lead::unlimited) return;
+    if (talk.lead.slack == Lead::unlimited) return;
     talk.lead.gap = chosen.stream ? 0 : chosen.cost.gap;
     talk.lead.per_byte = std::min(chosen.cost.per_byte, longest_per_byte);
     if (idle) ledger_.leads_by_idle(links_.at(talk.links[choice]).peer);
@@ -134,7 +159,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     }
     if (frame->piece_count > 0 || only_link(talk, now) == nullptr) ledger_.refresh(talk, now);
     if (Link* only = only_link(talk, now); only != nullptr && frame->piece_count == 0) {
-        if (talk.links.size() > 1) talk.lead = Conversation::Lead::only(*only, talk.refreshed + long_lead_time);
+        if (talk.links.size() > 1) talk.lead = Lead::only(*only, talk.refreshed + long_lead_time);
         return hand_over(*only, talk, frame, now);
     }
     std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
@@ -148,11 +173,19 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     }
     if (frame->piece_count == 0 && !frame->again) note_choice(talk, *frame, choice, now);
     Link& chosen = links_.at(talk.links[choice]);
+    const bool leads = !explaining() && leads_others(talk, *frame, choice, policy_, now);
     ledger_.time(chosen, *frame, now);
     const bool plain = frame->piece_count == 0 && frame->token == 0;
-    if (!plain || !post_at_once(chosen, talk, *frame, now)) return enqueue(chosen, frame, now);
-    Ledger::posted_at_once(chosen);
-    ledger_.charge(chosen, *frame, now);
+    if (plain && post_at_once(chosen, talk, *frame, now)) {
+        Ledger::posted_at_once(chosen);
+        ledger_.charge(chosen, *frame, now);
+    } else {
+        enqueue(chosen, frame, now);
+    }
+    if (!leads) return;
+    talk.lone_lead = {
+        .link = &chosen, .most = frame->wire_bytes(), .until = now + long_lead_time, .last_link = talk.last_link};
+    ledger_.leads_by_idle(peer);
 }
 
 /// A frame that was numbered, and perhaps sent, some time ago.

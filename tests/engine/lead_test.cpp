@@ -1,4 +1,4 @@
-// Small messages that follow each other over one rail without a choice for each.
+// Messages that follow each other over one rail without a choice for each: small ones, and heavy ones that go alone.
 #include <map>
 #include <string>
 #include <utility>
@@ -12,9 +12,9 @@ namespace {
 
 /// Two rails of 1 Gbit/s, a near and a far one, of which that is known.
 struct NearAndFar {
-    NearAndFar() {
+    explicit NearAndFar(double far = 55'000) {
         hosts.look_each = 1'000;
-        for (const auto& [device, latency] : {std::pair{"near", 5'000}, std::pair{"far", 55'000}}) {
+        for (const auto& [device, latency] : {std::pair{"near", 5'000.0}, std::pair{"far", far}}) {
             const auto timing = test::sim::simple_timing(latency, 300, 300, 400, 8);
             for (const char* host : {"a", "b", "c"}) {
                 hosts.fabric.add_rail(host, {.device = device, .network = device, .timing = timing});
@@ -25,14 +25,24 @@ struct NearAndFar {
         to_b = a->add_peer(b->address());
         c = hosts.start("c", "vft");
         to_c = a->add_peer(c->address());
+        from_b = b->add_peer(a->address());
+        from_c = c->add_peer(a->address());
         for (auto* other : {b.get(), c.get()}) {
             const auto there = other == b.get() ? to_b : to_c;
-            const auto back = other->add_peer(a->address());
+            const auto back = other == b.get() ? from_b : from_c;
             // Until the probes are over.
             for (int i = 0; i < 200; ++i) hosts.deliver(*a, there, *other, back, i % 2 == 0 ? 8 : 4096);
             const auto end = hosts.fabric.now() + base::millisecond;  // and all is acknowledged
             hosts.until({a.get(), other}, [&] { return hosts.fabric.now() > end; });
         }
+    }
+
+    /// A message there, and as many bytes back.
+    void exchange(Peer to, std::size_t bytes) {
+        auto& other = to == to_b ? *b : *c;
+        const auto back = to == to_b ? from_b : from_c;
+        hosts.deliver(*a, to, other, back, bytes);
+        hosts.deliver(other, back, *a, to, bytes);
     }
 
     /// The rail that a message takes which is sent now.
@@ -60,6 +70,8 @@ struct NearAndFar {
     std::unique_ptr<messaging::Engine> c;
     Peer to_b;
     Peer to_c;
+    Peer from_b;
+    Peer from_c;
     std::vector<std::vector<std::byte>> data;
     std::vector<Request> requests;
 };
@@ -72,6 +84,23 @@ TEST_CASE("a small message does not follow the ones before it behind a large one
     CHECK(rails.rail_of_next(rails.to_b, 8) == "sim:near");
     CHECK(rails.rail_of_next(rails.to_b, 8) == "sim:near");
     REQUIRE(rails.rail_of_next(to_whom, 8 * 1024) == "sim:near");  // is there for 65 us or more
+    CHECK(rails.rail_of_next(rails.to_b, 8) == "sim:far");
+}
+
+TEST_CASE("a heavy message that goes alone does not follow the ones before it behind one to whomever", "[engine]") {
+    NearAndFar rails;
+    const auto to_whom = GENERATE(false, true) ? rails.to_c : rails.to_b;
+    for (int i = 0; i < 3; ++i) rails.exchange(rails.to_b, 1024);
+    REQUIRE(rails.rail_of_next(to_whom, 8 * 1024) == "sim:near");
+    CHECK(rails.rail_of_next(rails.to_b, 1024) == "sim:far");
+}
+
+TEST_CASE("small messages do not follow the ones before them behind a heavy one that goes alone", "[engine]") {
+    NearAndFar rails(20'000);
+    const auto to_whom = GENERATE(false, true) ? rails.to_c : rails.to_b;  // the heavy one
+    for (int i = 0; i < 2; ++i) rails.exchange(to_whom, 3000);             // the next of these follows them
+    rails.exchange(rails.to_b, 8);                                         // ... and of these
+    REQUIRE(rails.rail_of_next(to_whom, 3000) == "sim:near");              // is there for 24 us
     CHECK(rails.rail_of_next(rails.to_b, 8) == "sim:far");
 }
 

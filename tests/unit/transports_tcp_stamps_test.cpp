@@ -79,7 +79,7 @@ TEST_CASE("the kernel says when it had what is read, once it was told to", "[tcp
 TEST_CASE("the kernel is told to stamp when something is worth it, and to end when nothing is", "[tcp]") {
     using tcp::Stamping;
     using Turn = Stamping::Turn;
-    constexpr auto worth = tcp::stamped_bytes;
+    constexpr auto worth = tcp::worth_stamps;
     Stamping stamping;
     CHECK(stamping.came(worth) == Turn::none);  // nobody wants any
     CHECK_FALSE(stamping.takes());
