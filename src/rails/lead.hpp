@@ -55,12 +55,17 @@ struct LoneLead {
     std::uint64_t most = 0;
     base::Nanoseconds until = 0;
     std::uint32_t last_link = no_link;  // over which the last frame had come in
+    bool whole = false;                 // all frames of a message that goes in several take it, as none is to be spread
+    std::uint32_t next = 0;             // one beyond the number of the last frame that took it
 
     [[nodiscard]] bool takes(const Frame& frame, const Session& session, std::uint32_t came_by,
                              base::Nanoseconds now) const noexcept {
-        return now < until && frame.piece_count == 0 && frame.type != FrameType::inlined &&
-               frame.wire_bytes() > sched::light_bytes && frame.wire_bytes() <= most &&
-               session.heard() == session.numbered() && came_by == last_link;
+        const auto bytes = frame.wire_bytes();
+        if (now >= until || came_by != last_link || frame.piece_count > 0) return false;
+        if (bytes <= sched::light_bytes || bytes > most) return false;
+        const bool part = frame.type == FrameType::inlined;
+        if (part && !whole) return false;
+        return session.heard() == session.numbered() || (part && session.numbered() == next);
     }
 };
 

@@ -73,6 +73,7 @@ void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame*
 /// Where the last heavy one went. What it costs, and shows of bursts, is seen to when it is gone.
 void RailManager::enter_alone(Conversation& talk, Frame* frame, base::Nanoseconds now) {
     number(talk, *frame, now);
+    talk.lone_lead.next = talk.session.numbered();
     hand_over(*talk.lone_lead.link, talk, frame, now);
     talk.lead.loaded();
     talk.spreading.went(frame->wire_bytes(), talk.session, talk.candidates, talk.large, talk.follows, now);
@@ -183,8 +184,12 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         enqueue(chosen, frame, now);
     }
     if (!leads) return;
-    talk.lone_lead = {
-        .link = &chosen, .most = frame->wire_bytes(), .until = now + long_lead_time, .last_link = talk.last_link};
+    talk.lone_lead = {.link = &chosen,
+                      .most = frame->wire_bytes(),
+                      .until = now + long_lead_time,
+                      .last_link = talk.last_link,
+                      .whole = talk.spreading.now() == sched::Spread::single,
+                      .next = talk.session.numbered()};
     ledger_.leads_by_idle(peer);
 }
 

@@ -49,14 +49,30 @@ TEST_CASE("a heavy frame follows only if all that went before has arrived", "[ra
     CHECK(t.takes(1000));
 }
 
-TEST_CASE("what is part of a larger message does not follow", "[rails]") {
+TEST_CASE("parts of a message follow each other if none is to be spread, and no other frame follows them", "[rails]") {
     Fixture t;
-    Frame* part = t.frame(1000);
-    part->type = FrameType::inlined;
-    CHECK_FALSE(t.lead.takes(*part, t.session, 3, 50));
-    part->type = FrameType::eager;
-    CHECK(t.lead.takes(*part, t.session, 3, 50));
-    part->piece_count = 1;
-    CHECK_FALSE(t.lead.takes(*part, t.session, 3, 50));
-    part->piece_count = 0;
+    const auto part = [&](bool enters = false) {
+        Frame* f = t.frame(1000);
+        f->type = FrameType::inlined;
+        const bool follows = t.lead.takes(*f, t.session, 3, 50);
+        if (enters) t.session.enter(*f, {});
+        return follows;
+    };
+    CHECK_FALSE(part());
+    t.lead.whole = true;
+    CHECK(part(true));
+    CHECK_FALSE(part());  // of another message
+    t.lead.next = t.session.numbered();
+    CHECK(part());
+    CHECK_FALSE(t.takes(1000));
+    CHECK(t.session.hear(1) == Session::Hearing::news);
+    CHECK(t.takes(1000));
+}
+
+TEST_CASE("what is put does not follow", "[rails]") {
+    Fixture t;
+    Frame* put = t.frame(1000);
+    put->piece_count = 1;
+    CHECK_FALSE(t.lead.takes(*put, t.session, 3, 50));
+    put->piece_count = 0;
 }
