@@ -47,25 +47,22 @@ struct Lead {
     static constexpr auto unlimited = std::numeric_limits<sched::Ticks>::max();  // loads do not matter
 };
 
-/// A heavy frame of at most `most` bytes takes the link, if nothing of ours is on its way to the peer, and nothing heavy has
-/// been handed to a rail for another one since (Ledger::leads_alone): so it was when the choice fell on it, with next to
-/// nothing on any rail. Otherwise what it takes to choose, half a microsecond, stands between each message and its answer.
+/// A heavy frame of at most `most` bytes takes the link, if nothing of ours is on its way to the peer, and this process has
+/// handed nothing heavy to any rail since the last one that went so (Ledger::leads_alone): so it was when the choice fell on
+/// the link, with next to nothing on any rail. Otherwise what it takes to choose, half a microsecond, stands between each
+/// message and its answer.
 struct LoneLead {
     Link* link = nullptr;
     std::uint64_t most = 0;
     base::Nanoseconds until = 0;
     std::uint32_t last_link = no_link;  // over which the last frame had come in
-    bool whole = false;                 // all frames of a message that goes in several take it, as none is to be spread
-    std::uint32_t next = 0;             // one beyond the number of the last frame that took it
 
     [[nodiscard]] bool takes(const Frame& frame, const Session& session, std::uint32_t came_by,
                              base::Nanoseconds now) const noexcept {
         const auto bytes = frame.wire_bytes();
         if (now >= until || came_by != last_link || frame.piece_count > 0) return false;
         if (bytes <= sched::light_bytes || bytes > most) return false;
-        const bool part = frame.type == FrameType::inlined;
-        if (part && !whole) return false;
-        return session.heard() == session.numbered() || (part && session.numbered() == next);
+        return session.heard() == session.numbered();
     }
 };
 

@@ -31,7 +31,7 @@ Ledger::Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkT
 // --- Handing over ----------------------------------------------------------------------------------------------------
 
 void Ledger::charge(Link& link, Frame& frame, base::Nanoseconds now) {
-    if (frame.wire_bytes() > sched::light_bytes && !idle_leads_.empty()) end_idle_leads();
+    note_heavy(frame);
     frame.alone = link.underway.unacknowledged() == 0 && ours(link.rail);
     frame.charged = true;
     Frame* const one = &frame;

@@ -57,6 +57,7 @@ public:
     void charge(Link& link, Frame& frame, base::Nanoseconds now);
     /// The same, later: it was no choice. True: follow() is to be called.
     [[nodiscard]] RAILMUX_IN_LINE bool put_off(Frame& frame) noexcept {
+        note_heavy(frame);
         late_[late_count_++] = &frame;
         return late_count_ == 1 || late_count_ % most_late == 0 || noted(frame);
     }
@@ -66,14 +67,13 @@ public:
     void charge_late();
     /// What was handed to a link will not be acknowledged over it.
     void uncharge(Frame& frame, base::Nanoseconds now) noexcept;
-    /// Frames to the peer have a lead because nothing is on any rail: it ends when something heavy is charged, for
-    /// whomever.
+    /// Frames to the peer have a lead because nothing is on any rail: it ends when something heavy is handed over, to whomever.
     void leads_by_idle(std::uint32_t peer) {
         auto& known = peers_[peer];
         if (!known.idle_lead) idle_leads_.push_back(peer);
         known.idle_lead = true;
     }
-    /// Whether nobody else has one.
+    /// Whether the peer has one, and nobody else.
     [[nodiscard]] bool leads_alone(std::uint32_t peer) const noexcept {
         return idle_leads_.size() == 1 && idle_leads_.front() == peer;
     }
@@ -192,6 +192,9 @@ private:
     static constexpr base::Nanoseconds gathered_time_spacing = 4 * base::millisecond;
     // The end of a burst is told of with the next one, if that is no later: two common clocks go apart by some microseconds.
     static constexpr base::Nanoseconds told_later = 250 * base::millisecond;
+    // Hosts tell of nothing shorter than what is worth it. Who has heard of no end from them for so long takes what processes
+    // tell: changed rates are to be followed within 100 ms.
+    static constexpr base::Nanoseconds told_of_late = 50 * base::millisecond;
     // After so long without an answer another frame is timed: the answer may be lost, or refused (tell_time).
     static constexpr base::Nanoseconds time_out = 100 * base::millisecond;
     // A rail of 8 Mbit/s: who says that one is slower moves nothing else by it.
@@ -220,6 +223,10 @@ private:
         base::Nanoseconds begun = 0;  // when the first was handed over,
         base::Nanoseconds ended = 0;  // and the last
     };
+    RAILMUX_IN_LINE void note_heavy(const Frame& frame) noexcept {
+        if (frame.wire_bytes() > sched::light_bytes && !idle_leads_.empty()) [[unlikely]]
+            end_idle_leads();
+    }
     void end_idle_leads() noexcept;
     void charge_row(Link& link, const Row& row);
     void charge_noted(const Link& link, const Row& row);

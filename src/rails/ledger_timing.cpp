@@ -118,7 +118,7 @@ void Ledger::learn_from_timed(Link& link, const Link::Timed& timed, base::Nanose
     if (timed.alone) link.lag.arrived(took, predicted, busy_.time());
     auto& pace = paces_[link.rail];
     if (timed.ahead < sched::Pace::timed_bytes) return;
-    if (!timed.by_host && pace.ends_known(now)) return;  // there is no need for what may be the process's doing
+    if (!timed.by_host && pace.ends_told(now, told_of_late)) return;  // no need for what may be the process's doing
     const auto known = pace.per_byte();
     pace.lone(
         {.bytes = timed.ahead,

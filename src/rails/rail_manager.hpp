@@ -262,7 +262,7 @@ private:
     // Routing, to a link, and sending, from its outbox (routing.cpp, sending.cpp)
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
-    void enter_alone(Conversation& talk, Frame* frame, base::Nanoseconds now);
+    void enter_alone(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void route_again(std::uint32_t peer, Conversation& talk, Frame& frame, base::Nanoseconds now);

@@ -59,11 +59,11 @@ void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     hand_over(*talk.lead.link, talk, frame, now);
 }
 
-/// A frame that follows no lead. What there is to choose from is to be known, and what the peer acknowledges to have been
-/// numbered, before this frame is.
+/// A frame that follows none of the light ones. Where there is a choice what there is to choose from is to be known, and what
+/// the peer acknowledges to have been numbered, before this frame is.
 void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (talk.lone_lead.takes(*frame, talk.session, talk.last_link, now) && ledger_.leads_alone(peer))
-        return enter_alone(talk, frame, now);
+        return enter_alone(peer, talk, frame, now);
     const bool chosen = talk.links.empty() || only_link(talk, now) != nullptr || favoured(talk, *frame, now) != none;
     if (frame->piece_count > 0 || !chosen) static_cast<void>(catch_up());
     number(talk, *frame, now);
@@ -71,11 +71,10 @@ void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame*
 }
 
 /// Where the last heavy one went. What it costs, and shows of bursts, is seen to when it is gone.
-void RailManager::enter_alone(Conversation& talk, Frame* frame, base::Nanoseconds now) {
+void RailManager::enter_alone(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     number(talk, *frame, now);
-    talk.lone_lead.next = talk.session.numbered();
     hand_over(*talk.lone_lead.link, talk, frame, now);
-    talk.lead.loaded();
+    ledger_.leads_by_idle(peer);  // all such leads have ended by that
     talk.spreading.went(frame->wire_bytes(), talk.session, talk.candidates, talk.large, talk.follows, now);
 }
 
@@ -184,12 +183,8 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         enqueue(chosen, frame, now);
     }
     if (!leads) return;
-    talk.lone_lead = {.link = &chosen,
-                      .most = frame->wire_bytes(),
-                      .until = now + long_lead_time,
-                      .last_link = talk.last_link,
-                      .whole = talk.spreading.now() == sched::Spread::single,
-                      .next = talk.session.numbered()};
+    talk.lone_lead = {
+        .link = &chosen, .most = frame->wire_bytes(), .until = now + long_lead_time, .last_link = talk.last_link};
     ledger_.leads_by_idle(peer);
 }
 

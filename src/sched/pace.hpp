@@ -140,8 +140,10 @@ public:
         return std::max(rail_.per_byte >> halvings, std::clamp<Ticks>(prior, 1, rail_.per_byte));
     }
     /// Whether peers' hosts have told of late when trains ended: then Lateness knows what bursts take.
-    [[nodiscard]] bool ends_known(base::Nanoseconds now) const noexcept {
-        return told_by_host_ > 0 && now - told_by_host_ < base::second;
+    [[nodiscard]] bool ends_known(base::Nanoseconds now) const noexcept { return ends_told(now, base::second); }
+    /// ... within so long a time.
+    [[nodiscard]] bool ends_told(base::Nanoseconds now, base::Nanoseconds within) const noexcept {
+        return told_by_host_ > 0 && now - told_by_host_ < within;
     }
     /// Whether something passed at once in the last second, although it is known to take its time.
     [[nodiscard]] bool saves_up(base::Nanoseconds now) const noexcept {

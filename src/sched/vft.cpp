@@ -264,8 +264,12 @@ Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::u
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         const auto& other = candidates[i];
         if (i == place || other.spare) continue;
-        const bool fastest =
-            preferred(chosen, 0) < preferred(other, 0) && preferred(chosen, bytes) < preferred(other, bytes);
+        const auto first = [&](std::uint64_t size) {  // as choose() finds it: of equals the one whose place is first
+            const auto own = preferred(chosen, size);
+            const auto others = preferred(other, size);
+            return own < others || (own == others && place < i);
+        };
+        const bool fastest = first(0) && first(bytes);
         for (const auto size : {std::uint64_t{0}, bytes}) {
             // A model may have a latency below nought.
             const auto own = std::max<Ticks>(idle_delivery(chosen.cost, size), 0);

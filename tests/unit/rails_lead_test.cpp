@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include "rails/lead.hpp"
+#include "unit/rails_world.hpp"
 
 using namespace railmux::rails;
 namespace sched = railmux::sched;
@@ -49,30 +50,48 @@ TEST_CASE("a heavy frame follows only if all that went before has arrived", "[ra
     CHECK(t.takes(1000));
 }
 
-TEST_CASE("parts of a message follow each other if none is to be spread, and no other frame follows them", "[rails]") {
-    Fixture t;
-    const auto part = [&](bool enters = false) {
-        Frame* f = t.frame(1000);
-        f->type = FrameType::inlined;
-        const bool follows = t.lead.takes(*f, t.session, 3, 50);
-        if (enters) t.session.enter(*f, {});
-        return follows;
-    };
-    CHECK_FALSE(part());
-    t.lead.whole = true;
-    CHECK(part(true));
-    CHECK_FALSE(part());  // of another message
-    t.lead.next = t.session.numbered();
-    CHECK(part());
-    CHECK_FALSE(t.takes(1000));
-    CHECK(t.session.hear(1) == Session::Hearing::news);
-    CHECK(t.takes(1000));
-}
-
 TEST_CASE("what is put does not follow", "[rails]") {
     Fixture t;
     Frame* put = t.frame(1000);
     put->piece_count = 1;
     CHECK_FALSE(t.lead.takes(*put, t.session, 3, 50));
     put->piece_count = 0;
+}
+
+namespace {
+
+/// To and fro, so many times.
+void exchange(rails_world::Couple& pair, int times, std::size_t bytes) {
+    for (int i = 0; i < times; ++i) {
+        const std::string text(bytes, static_cast<char>('a' + i % 20));
+        const auto before = std::pair(pair.b->heard.size(), pair.a.heard.size());
+        pair.a.say(1, text);
+        pair.until([&] { return pair.b->heard.size() > before.first; });
+        pair.b->say(0, text);
+        pair.until([&] { return pair.a.heard.size() > before.second; });
+    }
+}
+
+}  // namespace
+
+TEST_CASE("of heavy frames that go alone one in a while is chosen for", "[rails]") {
+    rails_world::Couple pair;
+    pair.talk();
+    exchange(pair, 20, 1000);
+    const auto& talk = *pair.a.peer(1).talk;
+    const auto chosen_for = [&](int times) {
+        int count = 0;
+        for (int i = 0; i < times; ++i) {
+            const auto before = talk.refreshed;
+            exchange(pair, 1, 1000);
+            count += talk.refreshed != before ? 1 : 0;
+        }
+        return count;
+    };
+    const auto begin = pair.world.now();
+    const auto count = chosen_for(100);
+    const auto took = pair.world.now() - begin;
+    CAPTURE(count, took);
+    CHECK(count >= took / (130 * railmux::base::microsecond));  // each 100 us, and with the next one after that
+    CHECK(count <= 40);
 }

@@ -269,6 +269,16 @@ TEST_CASE("ledger: while hosts tell, when a process looked shows nothing") {
     CHECK(f.per_byte() < 1);
 }
 
+TEST_CASE("ledger: where hosts tell no more, when a process looked shows soon what has changed") {
+    Bursts f;
+    for (int i = 0; i < 40; ++i) f.one();
+    const auto before = f.per_byte();
+    f.by_host = false;
+    f.last_took *= 10;
+    for (int i = 0; i < 16; ++i) f.one(11 * base::millisecond);
+    CHECK(f.per_byte() > 5 * before);
+}
+
 TEST_CASE("ledger: a few bytes that are asked for between two bursts lose nothing of the end of the first") {
     Bursts f;
     for (int i = 0; i < 40; ++i) {

@@ -258,10 +258,12 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
         const bool behind = below(4) == 0;  // the destination of all of them
         for (std::uint32_t i = 0, count = 2 + below(3); i < count; ++i) {
             rails.push_back(rail(i, 0.1 + below(80) / 10.0, 300.0 + below(20'000)));
+            if (i > 0 && below(4) == 0) rails[i].cost = rails[0].cost;  // of the same kind
             rails[i].behind = behind;
             rails[i].favoured_light = behind && below(8) == 0;
             rails[i].favoured_heavy = behind && below(8) == 0;
-            rails[i].cost.gap = to_ticks(50.0 + below(2000));
+            if (i == 0 || rails[i].cost.per_byte != rails[0].cost.per_byte)
+                rails[i].cost.gap = to_ticks(50.0 + below(2000));
             rails[i].recent = below(4) == 0;
             rails[i].spare = below(8) == 0;
             rails[i].stream = below(2) == 0;
