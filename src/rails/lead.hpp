@@ -48,9 +48,9 @@ struct Lead {
 };
 
 /// A heavy frame of at most `most` bytes takes the link, if nothing of ours is on its way to the peer, and this process has
-/// handed nothing heavy to any rail since the last one that went so (Ledger::leads_alone): so it was when the choice fell on
-/// the link, with next to nothing on any rail. Otherwise what it takes to choose, half a microsecond, stands between each
-/// message and its answer.
+/// handed nothing heavy to a rail that leads there since the last one that went so (Ledger::leads_alone): so it was when the
+/// choice fell on the link, with next to nothing on any rail. Otherwise what it takes to choose, half a microsecond, stands
+/// between each message and its answer.
 struct LoneLead {
     Link* link = nullptr;
     std::uint64_t most = 0;

@@ -31,7 +31,7 @@ Ledger::Ledger(std::size_t rails, sched::Policy& policy, PeerTable& peers, LinkT
 // --- Handing over ----------------------------------------------------------------------------------------------------
 
 void Ledger::charge(Link& link, Frame& frame, base::Nanoseconds now) {
-    note_heavy(frame);
+    note_heavy(frame, link.rail);
     frame.alone = link.underway.unacknowledged() == 0 && ours(link.rail);
     frame.charged = true;
     Frame* const one = &frame;
@@ -45,6 +45,7 @@ void Ledger::end_idle_leads() noexcept {
         if (known.talk != nullptr) known.talk->lead.loaded();
     }
     idle_leads_.clear();
+    idle_rails_ = 0;
 }
 
 /// All but the first count as given to the link with the last; one that is noted goes by itself.

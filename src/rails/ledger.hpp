@@ -57,7 +57,7 @@ public:
     void charge(Link& link, Frame& frame, base::Nanoseconds now);
     /// The same, later: it was no choice. True: follow() is to be called.
     [[nodiscard]] RAILMUX_IN_LINE bool put_off(Frame& frame) noexcept {
-        note_heavy(frame);
+        note_heavy(frame, frame.rail);
         late_[late_count_++] = &frame;
         return late_count_ == 1 || late_count_ % most_late == 0 || noted(frame);
     }
@@ -67,11 +67,13 @@ public:
     void charge_late();
     /// What was handed to a link will not be acknowledged over it.
     void uncharge(Frame& frame, base::Nanoseconds now) noexcept;
-    /// Frames to the peer have a lead because nothing is on any rail: it ends when something heavy is handed over, to whomever.
+    /// Frames to the peer have a lead because nothing is on any of the rails that lead there: it ends when something heavy is
+    /// handed to one of them, for whomever.
     void leads_by_idle(std::uint32_t peer) {
         auto& known = peers_[peer];
         if (!known.idle_lead) idle_leads_.push_back(peer);
         known.idle_lead = true;
+        for (const auto& candidate : known.talk->candidates) idle_rails_ |= std::uint64_t{1} << candidate.rail;
     }
     /// Whether the peer has one, and nobody else.
     [[nodiscard]] bool leads_alone(std::uint32_t peer) const noexcept {
@@ -223,8 +225,8 @@ private:
         base::Nanoseconds begun = 0;  // when the first was handed over,
         base::Nanoseconds ended = 0;  // and the last
     };
-    RAILMUX_IN_LINE void note_heavy(const Frame& frame) noexcept {
-        if (frame.wire_bytes() > sched::light_bytes && !idle_leads_.empty()) [[unlikely]]
+    RAILMUX_IN_LINE void note_heavy(const Frame& frame, std::uint32_t rail) noexcept {
+        if (frame.wire_bytes() > sched::light_bytes && (idle_rails_ >> rail & 1) != 0) [[unlikely]]
             end_idle_leads();
     }
     void end_idle_leads() noexcept;
@@ -247,6 +249,7 @@ private:
     std::array<Frame*, 4 * most_late> late_;  // put off, the first late_count_
     std::size_t late_count_ = 0;
     std::vector<std::uint32_t> idle_leads_;  // peers, each once
+    std::uint64_t idle_rails_ = 0;           // that lead to one of them, as bits
     std::vector<sched::Pace> paces_;         // by rail
     sched::NodeLoad node_;                   // what others of this node have on them
     sched::BusyClock busy_;

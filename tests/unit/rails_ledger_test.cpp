@@ -30,6 +30,36 @@ TEST_CASE("ledger: what is put off is charged together, and taken off again") {
     REQUIRE(f.pool.in_use() == 0);
 }
 
+TEST_CASE("ledger: leads to a peer by idle rails end when something heavy is handed to one that leads there") {
+    Books f;
+    const auto other = f.peers.of_instance(8, no_rank);
+    auto& known = f.peers[other];
+    known.talk = std::make_unique<Conversation>(f.pool);
+    const std::uint32_t rail = GENERATE(0U, 5U);
+    known.talk->candidates = {sched::Candidate{.rail = 9}, sched::Candidate{.rail = rail}};
+    const bool late = GENERATE(false, true);
+    const auto hand_over = [&](std::uint32_t bytes) {
+        Frame& one = f.frame(bytes);
+        if (late) {
+            REQUIRE(f.put_off(one));
+        } else {
+            f.ledger.charge(*f.link, one, f.now);
+        }
+    };
+    f.ledger.leads_by_idle(other);
+    known.talk->lead.until = 1;
+    hand_over(64);
+    CHECK(f.ledger.leads_alone(other));
+    hand_over(1000);
+    CHECK(f.ledger.leads_alone(other) == (rail != 0));
+    CHECK((known.talk->lead.until > 0) == (rail != 0));
+    f.ledger.leads_by_idle(f.link->peer);
+    CHECK_FALSE(f.ledger.leads_alone(other));
+    CHECK(f.ledger.leads_alone(f.link->peer) == (rail == 0));
+    f.ledger.charge_late();
+    f.take(2);
+}
+
 TEST_CASE("ledger: so many are put off, and no more") {
     Books f;
     int count = 1;
