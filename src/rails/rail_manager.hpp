@@ -262,7 +262,6 @@ private:
     // Routing, to a link, and sending, from its outbox (routing.cpp, sending.cpp)
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
-    void enter_alone(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void route_again(std::uint32_t peer, Conversation& talk, Frame& frame, base::Nanoseconds now);
@@ -274,7 +273,7 @@ private:
     [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] std::size_t favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
     void note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
-    void find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept;
+    void find_lead(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void unsettle(Link& link, base::Nanoseconds now);
     void post_dirty();

@@ -19,19 +19,12 @@ constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
 // No rail is slower; and what a light frame takes is far from overflow.
 constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
 
-/// Whether heavy frames that go alone may follow this one, for which that was the choice, and which is not charged yet.
-bool leads_others(const Conversation& talk, const Frame& frame, std::size_t choice, const sched::Policy& policy,
-                  base::Nanoseconds now) noexcept {
-    const auto bytes = frame.wire_bytes();
-    if (frame.piece_count > 0 || frame.again || bytes <= sched::light_bytes || bytes > sched::heavy_bytes) return false;
-    if (talk.session.heard() != frame.seq || talk.heavy_contest.favoured() != none || !policy.predicts()) return false;
-    // What has less on it than counts is idle, as in Ledger::ours.
-    const auto loaded = [](const sched::Candidate& candidate) { return candidate.backlog > sched::small_bytes; };
-    if (std::ranges::any_of(talk.candidates, loaded)) return false;
-    if (talk.spreading.now() == sched::Spread::single) return true;
-    return talk.spreading.now() == sched::Spread::predicted &&
-           policy.most_rested(talk.candidates, bytes) == talk.candidates.size() &&
-           policy.lead(talk.candidates, choice, bytes, now) > 0;
+/// Whether a heavy frame, of which a choice has been made, goes alone: with nothing of ours before it, nor more than counts on
+/// any rail, and no trial under way of where such frames go.
+bool leads_alone(const Conversation& talk, const Frame& frame) noexcept {
+    const auto idle = [](const sched::Candidate& candidate) { return candidate.backlog <= sched::small_bytes; };
+    return frame.wire_bytes() <= sched::heavy_bytes && talk.session.heard() == frame.seq &&
+           talk.heavy_contest.favoured() == none && std::ranges::all_of(talk.candidates, idle);
 }
 
 }  // namespace
@@ -62,20 +55,17 @@ void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, ba
 /// A frame that follows none of the light ones. Where there is a choice what there is to choose from is to be known, and what
 /// the peer acknowledges to have been numbered, before this frame is.
 void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    if (talk.lone_lead.takes(*frame, talk.session, talk.last_link, now) && ledger_.leads_alone(peer))
-        return enter_alone(peer, talk, frame, now);
+    if (talk.lone_lead.takes(*frame, talk.session, talk.last_link, now) && ledger_.leads_alone(peer)) {
+        number(talk, *frame, now);
+        hand_over(*talk.lone_lead.link, talk, frame, now);
+        ledger_.leads_by_idle(peer);  // all such leads have ended by that
+        // What it shows of bursts is seen to when it is gone.
+        return talk.spreading.went(frame->wire_bytes(), talk.session, talk.candidates, talk.large, talk.follows, now);
+    }
     const bool chosen = talk.links.empty() || only_link(talk, now) != nullptr || favoured(talk, *frame, now) != none;
     if (frame->piece_count > 0 || !chosen) static_cast<void>(catch_up());
     number(talk, *frame, now);
     route(peer, talk, frame, now);
-}
-
-/// Where the last heavy one went. What it costs, and shows of bursts, is seen to when it is gone.
-void RailManager::enter_alone(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    number(talk, *frame, now);
-    hand_over(*talk.lone_lead.link, talk, frame, now);
-    ledger_.leads_by_idle(peer);  // all such leads have ended by that
-    talk.spreading.went(frame->wire_bytes(), talk.session, talk.candidates, talk.large, talk.follows, now);
 }
 
 /// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of light ones, and they hold little.
@@ -95,7 +85,7 @@ void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::
     if (frame->wire_bytes() > sched::light_bytes) due_ = 0;
 }
 
-/// What becomes of frames that go so shows whether others should, and whether light ones need a choice of their own.
+/// What becomes of frames that go so shows whether others should.
 void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now) {
     const bool light = frame.wire_bytes() <= sched::light_bytes;
     if (!light && frame.wire_bytes() <= sched::heavy_bytes && policy_.predicts()) {
@@ -109,12 +99,21 @@ void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_
         auto& contest = light ? talk.light_contest : talk.heavy_contest;
         contest.went(choice, talk.candidates, score, talk.follows, now);
     }
-    if (light) find_lead(talk, choice, now);
 }
 
-/// Whether light frames that follow one for which that was the choice need none of their own.
-void RailManager::find_lead(Conversation& talk, std::size_t choice, base::Nanoseconds now) noexcept {
-    if (now < talk.lead.until || explaining()) return;
+/// Whether frames that follow one for which that was the choice need none of their own.
+void RailManager::find_lead(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now) {
+    if (explaining()) return;
+    const auto bytes = frame.wire_bytes();
+    if (bytes > sched::light_bytes) {
+        if (!leads_alone(talk, frame) || policy_.lead(talk.candidates, choice, bytes, now) == 0) return;
+        talk.lone_lead = {.link = &links_.at(talk.links[choice]),
+                          .most = bytes,
+                          .until = now + long_lead_time,
+                          .last_link = talk.last_link};
+        return ledger_.leads_by_idle(links_.at(talk.links[choice]).peer);
+    }
+    if (now < talk.lead.until) return;
     const auto& chosen = talk.candidates[choice];
     const bool idle = std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog == 0; });
     talk.lead = {.link = &links_.at(talk.links[choice]),
@@ -173,7 +172,6 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     }
     if (frame->piece_count == 0 && !frame->again) note_choice(talk, *frame, choice, now);
     Link& chosen = links_.at(talk.links[choice]);
-    const bool leads = !explaining() && leads_others(talk, *frame, choice, policy_, now);
     ledger_.time(chosen, *frame, now);
     const bool plain = frame->piece_count == 0 && frame->token == 0;
     if (plain && post_at_once(chosen, talk, *frame, now)) {
@@ -182,10 +180,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     } else {
         enqueue(chosen, frame, now);
     }
-    if (!leads) return;
-    talk.lone_lead = {
-        .link = &chosen, .most = frame->wire_bytes(), .until = now + long_lead_time, .last_link = talk.last_link};
-    ledger_.leads_by_idle(peer);
+    if (frame->piece_count == 0 && !frame->again) find_lead(talk, *frame, choice, now);
 }
 
 /// A frame that was numbered, and perhaps sent, some time ago.

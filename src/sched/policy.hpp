@@ -139,7 +139,8 @@ public:
     }
 
     /// How much, in the time that it takes, may be handed to the rail of `place`, which choose() has just returned for at most
-    /// `bytes`, until another might be chosen for a message of at most as many; 0: each message needs a choice of its own.
+    /// `bytes`, until another might be chosen for a message of at most as many, and of heavy `bytes` for a heavy one; 0: each
+    /// message needs a choice of its own.
     [[nodiscard]] virtual Ticks lead([[maybe_unused]] std::span<const Candidate> candidates,
                                      [[maybe_unused]] std::size_t place, [[maybe_unused]] std::uint64_t bytes,
                                      [[maybe_unused]] base::Nanoseconds now) const noexcept {

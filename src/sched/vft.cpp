@@ -240,12 +240,30 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     return gain > post_of_its_own(candidates[first], candidates[fastest].cost, bytes) ? first : fastest;
 }
 
+/// Of heavy messages of at most `bytes`: whether they go to the rail of `place`, or may not, however long queues are. Nothing:
+/// that depends on them.
+std::optional<bool> Vft::settled(std::span<const Candidate> candidates, std::size_t place,
+                                 std::uint64_t bytes) const noexcept {
+    if (candidates.front().behind) {
+        if (const auto one = favoured(candidates, bytes); one < candidates.size()) return one == place;
+    }
+    constexpr auto least = light_bytes + 1;
+    const auto both = [&](auto holds) { return holds(least) && holds(bytes); };
+    switch (candidates.front().spread) {
+        case Spread::single: return both([&](auto size) { return fastest_alone(candidates, size) == place; });
+        case Spread::predicted: break;
+        default: return false;  // the next one goes to another
+    }
+    if (both([&](auto size) { return most_rested(candidates, size) == candidates.size(); })) return std::nullopt;
+    return false;
+}
+
 /// How long `chosen` may take for `bytes` until choose() prefers `other`, were that idle. `fastest`: all messages take longer
 /// over that one, were both idle.
 Ticks Vft::patience(const Candidate& chosen, const Candidate& other, std::uint64_t bytes, bool fastest) const noexcept {
     const auto idle = idle_delivery(other.cost, bytes);
     if (!fastest) return idle - preferred_by(other, idle);
-    return idle + (chosen.stream ? idle / 2 : margin(idle));
+    return idle + (chosen.stream && bytes <= light_bytes ? idle / (joined_part - 1) : margin(idle));
 }
 
 /// Until its queue is so long that another might be preferred: so long it is the fastest, and the first. Both sides of that
@@ -256,7 +274,12 @@ Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::u
     const auto& chosen = candidates[place];
     if (chosen.spare) return 0;
     auto left = std::numeric_limits<Ticks>::max();
-    if (chosen.behind && bytes <= light_bytes) return left;
+    const bool heavy = bytes > light_bytes;
+    if (chosen.behind && !heavy) return left;
+    if (heavy) {
+        if (const auto goes = settled(candidates, place, bytes)) return *goes ? left : 0;
+    }
+    const auto least = heavy ? light_bytes + 1 : 0;
     const auto preferred = [&](const Candidate& candidate, std::uint64_t size) {
         const auto idle = idle_delivery(candidate.cost, size);
         return idle - preferred_by(candidate, idle);
@@ -269,8 +292,8 @@ Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::u
             const auto others = preferred(other, size);
             return own < others || (own == others && place < i);
         };
-        const bool fastest = first(0) && first(bytes);
-        for (const auto size : {std::uint64_t{0}, bytes}) {
+        const bool fastest = first(least) && first(bytes);
+        for (const auto size : {least, bytes}) {
             // A model may have a latency below nought.
             const auto own = std::max<Ticks>(idle_delivery(chosen.cost, size), 0);
             left = std::min(left, patience(chosen, other, size, fastest) - own);

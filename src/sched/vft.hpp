@@ -8,6 +8,7 @@
 // Threads and lifetime: as Policy.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "sched/policy.hpp"
@@ -86,6 +87,8 @@ private:
     [[nodiscard]] Ticks wait(const Candidate& candidate, Ticks now) const noexcept;
     [[nodiscard]] Ticks wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks now) const noexcept;
     [[nodiscard]] Ticks preferred_by(const Candidate& candidate, Ticks idle) const noexcept;
+    [[nodiscard]] std::optional<bool> settled(std::span<const Candidate> candidates, std::size_t place,
+                                              std::uint64_t bytes) const noexcept;
     [[nodiscard]] Ticks patience(const Candidate& chosen, const Candidate& other, std::uint64_t bytes,
                                  bool fastest) const noexcept;
 

@@ -11,6 +11,7 @@
 
 using namespace railmux;
 using sched::Candidate;
+using sched::Spread;
 using sched::to_ticks;
 using sched::Vft;
 using sched::VftStage;
@@ -251,11 +252,14 @@ TEST_CASE("of rails about equal heavy messages get the one that has rested for l
 TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
     std::minstd_rand random(7);
     const auto below = [&](std::uint32_t end) { return static_cast<std::uint32_t>(random()) % end; };
-    int led = 0;
+    const bool heavy = GENERATE(false, true);
+    std::array<int, sched::spreads> led{};
     for (int round = 0; round < 2000; ++round) {
         Vft vft(4);
         std::vector<Candidate> rails;
-        const bool behind = below(4) == 0;  // the destination of all of them
+        const auto spread = static_cast<Spread>(heavy ? below(sched::spreads) : 0);
+        const bool behind = below(4) == 0;          // the destination of all of them
+        const bool alone = heavy && below(2) == 0;  // each has arrived before the next one goes
         for (std::uint32_t i = 0, count = 2 + below(3); i < count; ++i) {
             rails.push_back(rail(i, 0.1 + below(80) / 10.0, 300.0 + below(20'000)));
             if (i > 0 && below(4) == 0) rails[i].cost = rails[0].cost;  // of the same kind
@@ -267,24 +271,34 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
             rails[i].recent = below(4) == 0;
             rails[i].spare = below(8) == 0;
             rails[i].stream = below(2) == 0;
-            for (auto more = below(4); more > 0; --more) send(vft, rails[i], below(3000));
+            rails[i].spread = spread;
+            rails[i].saves_up = below(8) == 0;
+            for (auto more = alone ? 0 : below(4); more > 0; --more) send(vft, rails[i], below(3000));
         }
-        const std::uint64_t most = below(2) == 0 ? sched::small_bytes : sched::light_bytes;
+        const auto least = static_cast<std::uint32_t>(heavy ? sched::light_bytes + 1 : 0);
+        const auto most = static_cast<std::uint32_t>(heavy           ? least + below(16'000)
+                                                     : below(2) == 0 ? sched::small_bytes
+                                                                     : sched::light_bytes);
         base::Nanoseconds now = 0;
-        const auto place = vft.choose(rails, below(static_cast<std::uint32_t>(most) + 1), now);
+        const auto place = vft.choose(rails, least + below(most - least + 1), now);
         auto left = vft.lead(rails, place, most, now);
-        if (behind && !rails[place].spare) CHECK(left > to_ticks(base::second));
+        if (behind && !heavy && !rails[place].spare) CHECK(left > to_ticks(base::second));
         auto& leader = rails[place];
         for (int count = 0; count < 100 && left > 0; ++count, now += below(100)) {
-            const auto bytes = below(static_cast<std::uint32_t>(most) + 1);
+            const auto bytes = least + below(most - least + 1);
+            CAPTURE(heavy, round, count, bytes, place, static_cast<int>(spread));
             REQUIRE(vft.choose(rails, bytes, now) == place);
+            REQUIRE((behind || (spread != Spread::in_turn && spread != Spread::by_rate)));
             leader.joins = true;
             send(vft, leader, bytes, now);
+            if (alone) leader.backlog = 0;
             left -= (leader.stream ? 0 : leader.cost.gap) + sched::times(bytes, leader.cost.per_byte);
-            ++led;
+            ++led[static_cast<std::size_t>(spread)];
         }
     }
-    CHECK(led > 5000);
+    const auto led_by = [&](Spread way) { return led[static_cast<std::size_t>(way)]; };
+    CHECK(led_by(Spread::predicted) > (heavy ? 500 : 5000));
+    CHECK((led_by(Spread::single) > 500) == heavy);
 }
 
 TEST_CASE("consecutive small messages to different peers spread over the rails", "[sched][vft]") {
