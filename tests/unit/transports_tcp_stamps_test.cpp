@@ -92,7 +92,7 @@ TEST_CASE("the kernel is told to stamp when something is worth it, and to end wh
         CHECK(stamping.came(worth) == Turn::none);  // it has begun
         stamping.want();                            // and that changes nothing
         std::uint32_t small = 0;
-        for (; stamping.takes(); ++small) CHECK(stamping.came(1) == Turn::none);
+        for (; stamping.takes(); ++small) CHECK(stamping.came(round == 0 ? 1 : worth - 1) == Turn::none);
         CHECK(small == Stamping::small_taken);
         CHECK(stamping.came(worth) == Turn::none);  // the kernel goes on all the while
         CHECK(stamping.takes());
