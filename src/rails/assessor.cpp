@@ -1,7 +1,6 @@
 #include "rails/assessor.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "base/bytes.hpp"
 #include "model/prior.hpp"
@@ -242,17 +241,22 @@ void Assessor::post(Link& link, Frame* frame) {
     host_.post_now(link, frame);
 }
 
-Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> head, std::uint64_t payload) {
-    const auto bytes = FrameHeader::size + head.size() + static_cast<std::size_t>(payload);
+Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> head,
+                   std::span<const std::byte> payload) {
+    const auto bytes = FrameHeader::size + head.size() + payload.size();
     Frame* made = pool.take(bytes);
     made->type = type;
     made->bytes = static_cast<std::uint32_t>(bytes);
     made->acked = true;  // nobody acknowledges it: it is released when it is done
     write_header(made->data(), {.type = type});
     std::copy(head.begin(), head.end(), made->data() + FrameHeader::size);
-    // What was in this memory before is nobody else's business.
-    std::memset(made->data() + FrameHeader::size + head.size(), 0, static_cast<std::size_t>(payload));
+    base::copy(made->data() + FrameHeader::size + head.size(), payload.data(), payload.size());
     return made;
+}
+
+std::span<const std::byte> Assessor::payload(std::uint64_t bytes) {
+    if (payload_.size() < bytes) payload_.resize(static_cast<std::size_t>(bytes));
+    return std::span(payload_).first(static_cast<std::size_t>(bytes));
 }
 
 /// Where processors move the bytes, those of the application, either way, keep them from the train: it would show a queue, and
@@ -305,11 +309,9 @@ bool Assessor::on_probe(Link& link, std::span<const std::byte> body, Look look) 
     if (!mirror.arrived(*request, {look.at, look.blind, look.receive_cpu})) return true;
     if (request->put > 0 && (link.probe_puts == nullptr || request->put > link.probe_puts->bytes_there())) return false;
     if (link.asks_too_much()) return true;
-    Frame* answer = message(link, FrameType::probe_reply, std::array<std::byte, ProbeReply::size>{},
-                            request->bytes + request->put, request->put > 0);
-    const auto head = model::encode(mirror.reply(clock_()));  // as late as can be
-    std::copy(head.begin(), head.end(), answer->data() + FrameHeader::size);
-    post(link, answer);
+    // What its sending takes from here on, copying included, is a message's, which the mirror does not hold.
+    const auto head = model::encode(mirror.reply(clock_()));
+    post(link, message(link, FrameType::probe_reply, head, request->bytes + request->put, request->put > 0));
     return true;
 }
 

@@ -54,9 +54,9 @@ protected:
     ~AssessorHost() = default;
 };
 
-/// A frame that nobody acknowledges: `head`, then `payload` bytes of zeros.
+/// A frame that nobody acknowledges: `head`, then `payload`.
 [[nodiscard]] Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> head,
-                                 std::uint64_t payload);
+                                 std::span<const std::byte> payload = {});
 
 /// What is known of one link. Part of a Link.
 struct Assessed {
@@ -158,6 +158,8 @@ public:
 
     /// Hands over what is sent for the sake of knowing links, and counts it.
     void post(Link& link, Frame* frame);
+    /// Zeros, which a frame copies as it does an application's message. Until the next call.
+    [[nodiscard]] std::span<const std::byte> payload(std::uint64_t bytes);
     /// Until it ends, this thread works for the sake of knowing links of that rail.
     [[nodiscard]] Spending spending(std::uint32_t rail, base::Nanoseconds before = 0) noexcept {
         return {spent_[rail], clock_, before};
@@ -216,6 +218,7 @@ private:
     std::uint32_t late_links_ = 0;
     std::vector<base::Nanoseconds> late_;                    // by rail
     std::vector<std::byte> place_;                           // where the payload of what comes in goes
+    std::vector<std::byte> payload_;                         // of what goes out: zeros
     std::vector<ProbeSpent> spent_;                          // by rail
     std::vector<std::shared_ptr<model::Limiter>> limiters_;  // by rail
 

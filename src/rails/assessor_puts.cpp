@@ -48,7 +48,7 @@ bool Assessor::by_put(const Link& link, std::uint64_t bytes) const noexcept {
 }
 
 Frame* Assessor::message(Link& link, FrameType type, std::span<const std::byte> head, std::uint64_t bytes, bool put) {
-    Frame* made = probe_frame(pool_, type, head, put ? 0 : bytes);
+    Frame* made = probe_frame(pool_, type, head, payload(put ? 0 : bytes));
     if (put) link.probe_puts->attach(*made, bytes, link.rail);
     return made;
 }
@@ -59,7 +59,7 @@ void Assessor::put_done(Link& link) noexcept {
 }
 
 void Assessor::tell_memory(Link& link, const model::ProbeMemory& memory) {
-    post(link, probe_frame(pool_, FrameType::probe_memory, model::encode(memory), 0));
+    post(link, probe_frame(pool_, FrameType::probe_memory, model::encode(memory)));
 }
 
 /// This end measures no more.

@@ -171,7 +171,7 @@ void Assessor::tell_peer(Link& link) {
     body.append(std::as_bytes(std::span(text)));
     const auto bytes = std::move(body).take();
     if (bytes.size() > largest_probe(link.rail)) return;
-    post(link, probe_frame(pool_, FrameType::model, bytes, 0));
+    post(link, probe_frame(pool_, FrameType::model, bytes));
 }
 
 bool Assessor::on_model(Link& link, std::span<const std::byte> body) {

@@ -28,7 +28,7 @@ void Flooder::send_train(std::size_t place) {
                                                             .n = static_cast<std::uint16_t>(train.n),
                                                             .index = static_cast<std::uint16_t>(i),
                                                             .bytes = static_cast<std::uint32_t>(train.bytes)});
-        assessor_.post(link, probe_frame(pool_, FrameType::probe, head, train.bytes));
+        assessor_.post(link, probe_frame(pool_, FrameType::probe, head, assessor_.payload(train.bytes)));
     }
 }
 

@@ -1,5 +1,6 @@
 // ProbePuts: what one end of a link needs so that the messages of a full probe travel as an application's large ones do, put
-// into their place: memory that the other end's puts go to and its own come from, and where those go.
+// into their place: memory that the other end's puts go to, memory that its own come from, and where those go. These are two,
+// as with an application: what has just come in is in a cache, and all that goes out is not.
 //
 // Threads: one engine at a time.
 // Lifetime: owned by the link, until its last work is done; refers to its rail. The memory is open as long as it lives.
@@ -9,7 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
+#include <utility>
 
 #include "model/probe_wire.hpp"
 #include "rails/frame.hpp"
@@ -21,13 +23,16 @@ class ProbePuts {
 public:
     /// nullptr where the rail has no puts, or no room.
     [[nodiscard]] static std::unique_ptr<ProbePuts> open(transports::Rail& rail);
-    ~ProbePuts() { rail_.drop_region(region_); }
+    ~ProbePuts() {
+        rail_.drop_region(in_.region);
+        rail_.drop_region(out_.region);
+    }
     ProbePuts(const ProbePuts&) = delete;
     ProbePuts& operator=(const ProbePuts&) = delete;
 
     /// What the other end is to know.
     [[nodiscard]] model::ProbeMemory here() const noexcept {
-        return {.id = region_.key.id, .secret = region_.key.secret, .bytes = bytes_};
+        return {.id = in_.region.key.id, .secret = in_.region.key.secret, .bytes = bytes_};
     }
     /// Where the other end's memory is, which begins to measure or answers that.
     void know(const model::ProbeMemory& there, std::uint8_t remote_rail) noexcept;
@@ -52,18 +57,20 @@ private:
     struct alignas(4096) Page {
         std::array<std::byte, 4096> bytes;
     };
-    [[nodiscard]] static std::span<std::byte> bytes_of(const std::unique_ptr<Page[]>& memory, std::size_t bytes) {
-        return {memory[0].bytes.data(), bytes};
-    }
+    struct Memory {
+        std::unique_ptr<Page[]> pages;
+        transports::Region region;
+    };
+    [[nodiscard]] static std::optional<Memory> registered(transports::Rail& rail, std::size_t bytes,
+                                                          transports::Access access);
 
-    ProbePuts(transports::Rail& rail, std::unique_ptr<Page[]> memory, std::size_t bytes,
-              const transports::Region& region)
-        : rail_(rail), memory_(std::move(memory)), bytes_(bytes), region_(region) {}
+    ProbePuts(transports::Rail& rail, Memory in, Memory out, std::size_t bytes)
+        : rail_(rail), in_(std::move(in)), out_(std::move(out)), bytes_(bytes) {}
 
     transports::Rail& rail_;
-    std::unique_ptr<Page[]> memory_;
-    std::size_t bytes_;
-    transports::Region region_;
+    Memory in_;
+    Memory out_;
+    std::size_t bytes_;  // of each
     BulkTarget::Key key_{};
     BulkTarget target_{};
     std::uint64_t bytes_there_ = 0;

@@ -52,7 +52,7 @@ void Settling::ask(const Conversation& talk, base::Nanoseconds now) {
     const auto count = std::min(talk.settling.size(), settle_most);
     for (std::size_t i = 0; i < count; ++i) base::store(body.data() + i * nonce_size, talk.settling[i]);
     const auto used = std::span<const std::byte>(body).first(count * nonce_size);
-    host_.enqueue(route_.least_busy(talk), probe_frame(pool_, FrameType::settle, used, 0), now);
+    host_.enqueue(route_.least_busy(talk), probe_frame(pool_, FrameType::settle, used), now);
 }
 
 bool Settling::asked(Link& link, std::span<const std::byte> body, base::Nanoseconds now) {
@@ -132,7 +132,7 @@ void Settling::send_answer(const Conversation& talk, Link& link, std::span<const
     at += count_size;
     std::array<std::byte, Session::max_sack_bytes> sack;
     at = std::copy_n(sack.begin(), talk.session.write_sack(sack), at);
-    host_.enqueue(link, probe_frame(pool_, FrameType::settled, {body.data(), at}, 0), now);
+    host_.enqueue(link, probe_frame(pool_, FrameType::settled, {body.data(), at}), now);
 }
 
 std::optional<Settling::Answer> Settling::parse(std::span<const std::byte> body) noexcept {
