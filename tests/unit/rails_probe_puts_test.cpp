@@ -51,7 +51,8 @@ bool within(std::span<const std::byte> part, std::span<const std::byte> all) {
 
 }  // namespace
 
-TEST_CASE("probe puts: they come from memory of their own, as an application's do, into which others put nothing", "[unit]") {
+TEST_CASE("probe puts: they come from memory of their own, as an application's do, into which others put nothing",
+          "[unit]") {
     NotedRegions rail(9);
     const auto puts = rails::ProbePuts::open(rail);
     REQUIRE(puts != nullptr);
