@@ -192,8 +192,7 @@ bool Assessor::step(Link& link, base::Nanoseconds now) {
 }
 
 void Assessor::start_train(const Link& link, Probe& probe, const model::Train& train, base::Nanoseconds now) {
-    // Room for it is made before the first message is timed, here and by the mirror.
-    if (!by_put(link, train.bytes)) static_cast<void>(payload(train.bytes));
+    if (!by_put(link, train.bytes)) make_room(train.bytes);  // before the first message is timed; so does the mirror
     probe.awaiting = true;
     probe.moved = moved_by(link) - link.underway.unacknowledged();
     ++awaiting_;
@@ -256,8 +255,12 @@ Frame* probe_frame(FramePool& pool, FrameType type, std::span<const std::byte> h
     return made;
 }
 
-std::span<const std::byte> Assessor::payload(std::uint64_t bytes) {
+void Assessor::make_room(std::uint64_t bytes) {
     if (payload_.size() < bytes) payload_.resize(static_cast<std::size_t>(bytes));
+}
+
+std::span<const std::byte> Assessor::payload(std::uint64_t bytes) {
+    make_room(bytes);
     return std::span(payload_).first(static_cast<std::size_t>(bytes));
 }
 
@@ -311,7 +314,7 @@ bool Assessor::on_probe(Link& link, std::span<const std::byte> body, Look look) 
     if (!mirror.arrived(*request, {look.at, look.blind, look.receive_cpu})) return true;
     if (request->put > 0 && (link.probe_puts == nullptr || request->put > link.probe_puts->bytes_there())) return false;
     if (link.asks_too_much()) return true;
-    static_cast<void>(payload(request->bytes));
+    make_room(request->bytes);
     // What its sending takes from here on, copying included, is a message's, which the mirror does not hold.
     const auto head = model::encode(mirror.reply(clock_()));
     post(link, message(link, FrameType::probe_reply, head, request->bytes + request->put, request->put > 0));

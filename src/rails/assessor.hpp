@@ -177,6 +177,8 @@ private:
     bool step(Link& link, base::Nanoseconds now);
     void start_train(const Link& link, Probe& probe, const model::Train& train, base::Nanoseconds now);
     [[nodiscard]] Look take(std::span<const std::byte> payload, Look look);
+    /// In payload_.
+    void make_room(std::uint64_t bytes);
     [[nodiscard]] bool met_application(const Link& link, const Probe& probe) const noexcept;
     void send_due(Link& link, Probe& probe);
     void send_message(Link& link, Probe& probe);

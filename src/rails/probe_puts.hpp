@@ -1,6 +1,6 @@
 // ProbePuts: what one end of a link needs so that the messages of a full probe travel as an application's large ones do, put
 // into their place: memory that the other end's puts go to, memory that its own come from, and where those go. These are two,
-// as with an application: what has just come in is in a cache, and all that goes out is not.
+// as with most applications: what has just come in is in a cache, and to send that takes less.
 //
 // Threads: one engine at a time.
 // Lifetime: owned by the link, until its last work is done; refers to its rail. The memory is open as long as it lives.
@@ -10,9 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <utility>
 
+#include "base/result.hpp"
 #include "model/probe_wire.hpp"
 #include "rails/frame.hpp"
 #include "transports/transport.hpp"
@@ -23,16 +22,14 @@ class ProbePuts {
 public:
     /// nullptr where the rail has no puts, or no room.
     [[nodiscard]] static std::unique_ptr<ProbePuts> open(transports::Rail& rail);
-    ~ProbePuts() {
-        rail_.drop_region(in_.region);
-        rail_.drop_region(out_.region);
-    }
+    ~ProbePuts() = default;
     ProbePuts(const ProbePuts&) = delete;
     ProbePuts& operator=(const ProbePuts&) = delete;
 
     /// What the other end is to know.
     [[nodiscard]] model::ProbeMemory here() const noexcept {
-        return {.id = in_.region.key.id, .secret = in_.region.key.secret, .bytes = bytes_};
+        const auto& key = in_.region().key;
+        return {.id = key.id, .secret = key.secret, .bytes = bytes_};
     }
     /// Where the other end's memory is, which begins to measure or answers that.
     void know(const model::ProbeMemory& there, std::uint8_t remote_rail) noexcept;
@@ -57,17 +54,34 @@ private:
     struct alignas(4096) Page {
         std::array<std::byte, 4096> bytes;
     };
-    struct Memory {
-        std::unique_ptr<Page[]> pages;
-        transports::Region region;
+    /// Registered as long as it lives, if there was room.
+    class Memory {
+    public:
+        Memory(transports::Rail& rail, std::size_t bytes, transports::Access access)
+            : rail_(rail),
+              pages_(std::make_unique<Page[]>((bytes + sizeof(Page) - 1) / sizeof(Page))),
+              region_(rail.add_region({data(), bytes}, access)) {}
+        ~Memory() {
+            if (region_) rail_.drop_region(region_.value());
+        }
+        Memory(const Memory&) = delete;
+        Memory& operator=(const Memory&) = delete;
+
+        [[nodiscard]] bool registered() const noexcept { return region_.ok(); }
+        [[nodiscard]] const transports::Region& region() const noexcept { return region_.value(); }
+        [[nodiscard]] std::byte* data() const noexcept { return pages_[0].bytes.data(); }
+
+    private:
+        transports::Rail& rail_;
+        std::unique_ptr<Page[]> pages_;
+        base::Result<transports::Region> region_;
     };
-    [[nodiscard]] static std::optional<Memory> registered(transports::Rail& rail, std::size_t bytes,
-                                                          transports::Access access);
 
-    ProbePuts(transports::Rail& rail, Memory in, Memory out, std::size_t bytes)
-        : rail_(rail), in_(std::move(in)), out_(std::move(out)), bytes_(bytes) {}
+    ProbePuts(transports::Rail& rail, std::size_t bytes)
+        : in_(rail, bytes, transports::Access::remote_write),
+          out_(rail, bytes, transports::Access::local),
+          bytes_(bytes) {}
 
-    transports::Rail& rail_;
     Memory in_;
     Memory out_;
     std::size_t bytes_;  // of each
