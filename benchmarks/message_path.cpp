@@ -107,7 +107,8 @@ int main(int count, char** arguments) {
     railmux::Config config;
     config.set("rails", arguments[1]);
     config.set("progress", "poll");
-    // Where the program is slowed, copying is, too, and a kilobyte would be asked for, which one side alone cannot wait for.
+    // Where the program is slowed, copying is, too, and a kilobyte would be asked for: one side would wait for the other, which
+    // is this thread.
     if (bytes > 512) config.set("eager.max", "16K");
     const auto of_side = [&](const char* side) {
         auto own = config;
