@@ -1,6 +1,7 @@
 // What a small message costs each side, in instructions: two contexts of one process take turns, so that nobody ever waits and
 // the count is the same every time. To be run by the script `instructions`, which counts the calls below with callgrind, or
-// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES [WINDOW [SLOWED [TRACE]]]]]. RAIL may list several. With
+// alone, for a time by the clock: message_path RAIL [MESSAGES [BYTES [WINDOW [SLOWED [TRACE]]]]]. RAIL may list several, and
+// the environment says the rest (RAILMUX_TCP_INTERFACES=127.0.0.2,127.0.0.3 makes two networks of the loopback). With
 // a WINDOW, so many are begun at once, and then waited for. Where something slows the program, time goes by as much slower with
 // SLOWED: what is done once in so many microseconds is done once in as many messages as at full speed. With a TRACE each side
 // writes one, to a file of that name and .a or .b.
@@ -104,7 +105,7 @@ int main(int count, char** arguments) {
     }
     const int messages = count > 2 ? std::atoi(arguments[2]) : 100'000;
     const std::size_t bytes = count > 3 ? std::strtoull(arguments[3], nullptr, 10) : 8;
-    railmux::Config config;
+    auto config = railmux::Config::load();
     config.set("rails", arguments[1]);
     config.set("progress", "poll");
     // Where the program is slowed, copying is, too, and a kilobyte would be asked for: one side would wait for the other, which

@@ -65,7 +65,7 @@ struct End {
     /// As those above send frames: without a work where they need no `done`.
     void send_frame(std::size_t bytes) {
         if (bytes > rail.traits().quiet_max) return send({}, bytes);
-        while (!down && !rail.send_short(link, std::span(memory).first(bytes))) poll();
+        while (!down && !rail.send_short(link, std::span(memory).first(bytes), false)) poll();
     }
     void send(Work work, std::size_t bytes) {
         const Segment segment{memory.data(), bytes};

@@ -19,12 +19,15 @@
 namespace railmux::rails {
 
 /// All frames of at most `most` bytes take the link, as long as no more than `slack` has been handed to its rail
-/// (Policy::lead): light ones, and of what is no choice all that the rail takes at once.
+/// (Policy::lead): light ones, and of what is no choice all that the rail takes at once. If it was found while nothing was on
+/// any rail, `idle_slack` is what that left, and is there again when nothing of ours is on its way to the peer: of who sends
+/// one and awaits the answer, each finds the rails as the first did.
 struct Lead {
     Link* link = nullptr;
     std::uint32_t most = 0;
     base::Nanoseconds until = 0;
     sched::Ticks slack = 0;
+    sched::Ticks idle_slack = 0;
     sched::Ticks gap = 0;
     sched::Ticks per_byte = 0;
 
@@ -34,10 +37,14 @@ struct Lead {
         return {.link = &link, .most = static_cast<std::uint32_t>(most), .until = until, .slack = unlimited};
     }
     /// Whether a frame of so many bytes goes where the others went of late.
-    [[nodiscard]] RAILMUX_IN_LINE bool takes(std::uint32_t size, base::Nanoseconds now) noexcept {
+    [[nodiscard]] RAILMUX_IN_LINE bool takes(std::uint32_t size, const Session& session,
+                                             base::Nanoseconds now) noexcept {
         if (now >= until || size > most) [[unlikely]]
             return false;
-        slack -= gap + static_cast<sched::Ticks>(size) * per_byte;
+        const auto taken = gap + static_cast<sched::Ticks>(size) * per_byte;
+        slack -= taken;
+        if (slack < 0 && session.all_heard()) [[unlikely]]
+            slack = idle_slack - taken;
         return slack >= 0;
     }
     /// Something heavy has been handed to a rail: what was decided by loads needs another choice.
@@ -62,7 +69,7 @@ struct LoneLead {
         const auto bytes = frame.wire_bytes();
         if (now >= until || came_by != last_link || frame.piece_count > 0) return false;
         if (bytes <= sched::light_bytes || bytes > most) return false;
-        return session.heard() == session.numbered();
+        return session.all_heard();
     }
 };
 

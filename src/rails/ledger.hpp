@@ -169,6 +169,12 @@ public:
         sched::look_at_backlog(talk.candidates[link.place], paces_[link.rail], node_, looks_.looked);
     }
     [[nodiscard]] const sched::Pace& pace(std::uint32_t rail) const noexcept { return paces_[rail]; }
+    /// By what it carries, the network is to be given little at a time (transports::Work::slow), which costs a core some
+    /// hundredths at 2.5 Gbit/s.
+    [[nodiscard]] bool slow(std::uint32_t rail) const noexcept {
+        constexpr auto per_byte = sched::to_ticks(base::Nanoseconds{16}) / 5;  // 3.2 ns: 2.5 Gbit/s
+        return paces_[rail].per_byte() > per_byte;
+    }
     [[nodiscard]] std::uint64_t allowance(std::uint32_t rail) const noexcept {
         return paces_[rail].allowance(busy_.time());
     }

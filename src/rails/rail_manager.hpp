@@ -129,7 +129,8 @@ public:
     }
     [[nodiscard]] Regions& regions() noexcept { return regions_; }
     [[nodiscard]] BulkPlan& plan() noexcept { return plan_; }
-    /// Posts what waits in outboxes, and does what was put off until now. False: nothing was waiting there.
+    /// Posts what waits in outboxes, and does what was put off until now. False: nothing was waiting there, nor has left by a
+    /// call of its own since this was called last.
     bool flush(base::Nanoseconds now) {
         const bool any = post_lined_up(now);
         if (now >= due_) catch_up_and_post();
@@ -138,7 +139,8 @@ public:
     /// Only the former.
     bool post_lined_up(base::Nanoseconds now) {
         now_ = now;
-        if (dirty_.empty()) return false;
+        const bool called = std::exchange(called_, false);
+        if (dirty_.empty()) return called;
         post_dirty();
         return true;
     }
@@ -382,6 +384,7 @@ private:
     Settling settling_;
     Leaving leaving_;
     std::vector<std::uint32_t> dirty_;       // links with something to post
+    bool called_ = false;                    // something was sent at once where a call costs (RailTraits::chains)
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
     KeepingUp keeping_up_;

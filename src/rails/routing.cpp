@@ -11,20 +11,23 @@ namespace {
 constexpr auto none = sched::Contest::none;
 // Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
 constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
-// Where nothing is on any of the rails, and nothing heavy is handed to one: several round trips of Ethernet, so that who sends
-// one small message after the other does not choose for each.
-constexpr base::Nanoseconds idle_lead_time = 50 * base::microsecond;
-// Where it is not loads that decide, but one of the two ends, or which rails are spare: that is judged less often.
+// Where it is not loads that decide, but one of the two ends, or which rails are spare; or where next to nothing is on any
+// rail, and nothing heavy is handed to one: that is many round trips of Ethernet, so that who awaits the answer to each
+// message spends a two hundredth of the time on choices.
 constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
 // No rail is slower; and what a light frame takes is far from overflow.
 constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
 
-/// Whether a heavy frame, of which a choice has been made, goes alone: with nothing of ours before it, nor more than counts on
-/// any rail, and no trial under way of where such frames go.
+/// Whether next to nothing is on any of the rails.
+bool all_idle(const Conversation& talk) noexcept {
+    return std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog <= sched::small_bytes; });
+}
+
+/// Whether a heavy frame, of which a choice has been made, goes alone: with nothing of ours before it, and no trial under way
+/// of where such frames go.
 bool leads_alone(const Conversation& talk, const Frame& frame) noexcept {
-    const auto idle = [](const sched::Candidate& candidate) { return candidate.backlog <= sched::small_bytes; };
     return frame.wire_bytes() <= sched::heavy_bytes && talk.session.heard() == frame.seq &&
-           talk.heavy_contest.favoured() == none && std::ranges::all_of(talk.candidates, idle);
+           talk.heavy_contest.favoured() == none && all_idle(talk);
 }
 
 }  // namespace
@@ -45,7 +48,7 @@ void RailManager::enter_waiting(std::uint32_t peer, Conversation& talk, base::Na
 }
 
 void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    if (frame->piece_count > 0 || !talk.lead.takes(frame->bytes, now)) {
+    if (frame->piece_count > 0 || !talk.lead.takes(frame->bytes, talk.session, now)) {
         return enter_by_choice(peer, talk, frame, now);
     }
     number(talk, *frame, now);
@@ -115,16 +118,15 @@ void RailManager::find_lead(Conversation& talk, const Frame& frame, std::size_t 
     }
     if (now < talk.lead.until) return;
     const auto& chosen = talk.candidates[choice];
-    const bool idle = std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog == 0; });
+    const bool idle = all_idle(talk);
     talk.lead = {.link = &links_.at(talk.links[choice]),
                  .most = sched::light_bytes,
-                 .until = now + (chosen.behind ? long_lead_time
-                                 : idle        ? idle_lead_time
-                                               : lead_time),
+                 .until = now + (chosen.behind || idle ? long_lead_time : lead_time),
                  .slack = policy_.lead(talk.candidates, choice, sched::light_bytes, now)};
     if (talk.lead.slack == Lead::unlimited) return;
     talk.lead.gap = chosen.stream ? 0 : chosen.cost.gap;
     talk.lead.per_byte = std::min(chosen.cost.per_byte, longest_per_byte);
+    if (idle) talk.lead.idle_slack = talk.lead.slack;
     if (idle) ledger_.leads_by_idle(links_.at(talk.links[choice]).peer);
 }
 

@@ -12,13 +12,6 @@ namespace railmux::rails {
 using transports::Op;
 using transports::Work;
 
-namespace {
-
-// Up to 2.5 Gbit/s (3.2 ns a byte) a network is slow: it is given little at a time, which there costs a core some hundredths.
-constexpr sched::Ticks slow_per_byte = sched::to_ticks(base::Nanoseconds{16}) / 5;
-
-}  // namespace
-
 void RailManager::offer_bulk(std::uint32_t peer) {
     if (peers_[peer].talk == nullptr) return;
     feeder_.offer(peer);
@@ -105,7 +98,7 @@ bool RailManager::post_outbox(Link& link) {
     if (talk.links.size() > 1 && talk.only == Conversation::none) ledger_.time_gathered(link, now_);
     auto& rail = *rails_[link.rail].rail;
     const auto stamp = stamp_of(talk, now_);
-    const bool slow = ledger_.pace(link.rail).per_byte() > slow_per_byte;
+    const bool slow = ledger_.slow(link.rail);
     while (!link.outbox.empty() && !link.over) {
         std::size_t count = 0;
         std::size_t told = works_.size();            // the first work that carries an acknowledgement

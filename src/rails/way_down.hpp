@@ -16,7 +16,7 @@ namespace railmux::rails {
 RAILMUX_IN_LINE void RailManager::send(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     assert(frame->token == 0 && frame->piece_count == 0);
     keeping_up_.sending();
-    if (!talk.lead.takes(frame->bytes, now)) [[unlikely]]
+    if (!talk.lead.takes(frame->bytes, talk.session, now)) [[unlikely]]
         return enter_by_choice(peer, talk, frame, now);
     talk.session.enter(*frame, stamp_of(talk, now));
     Link& link = *talk.lead.link;
@@ -42,8 +42,10 @@ RAILMUX_IN_LINE bool RailManager::post_at_once(Link& link, Conversation& talk, F
         return false;
     if (link.silence.settled()) [[unlikely]]
         unsettle(link, now);
-    if (!link.over_rail->send_short(link.id, {frame.data(), frame.bytes})) [[unlikely]]
+    if (!link.over_rail->send_short(link.id, {frame.data(), frame.bytes}, link.chains && ledger_.slow(link.rail)))
+        [[unlikely]]
         return false;
+    called_ = called_ || link.chains;
     talk.owed.told();
     frame.link = link.slot;
     frame.rail = static_cast<std::uint8_t>(link.rail);

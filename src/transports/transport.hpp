@@ -265,10 +265,10 @@ public:
 
     [[nodiscard]] virtual std::size_t post(std::span<const Work> works) noexcept = 0;
     /// post() of one quiet send of these bytes, which are free when it returns; false: refused. Where that is a few
-    /// instructions, a work to describe it would be as many again.
-    [[nodiscard]] virtual bool send_short(LinkId link, std::span<std::byte> frame) noexcept {
+    /// instructions, a work to describe it would be as many again. `slow` as in Work.
+    [[nodiscard]] virtual bool send_short(LinkId link, std::span<std::byte> frame, bool slow) noexcept {
         const Segment segment{frame.data(), frame.size(), 0};
-        const Work work{.quiet = true, .link = link, .segments = {&segment, 1}};
+        const Work work{.slow = slow, .quiet = true, .link = link, .segments = {&segment, 1}};
         return post({&work, 1}) == 1;
     }
     [[nodiscard]] virtual std::size_t poll(std::span<Event> events) noexcept = 0;

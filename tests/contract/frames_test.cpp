@@ -206,7 +206,7 @@ TEST_CASE("short sends arrive in order with others, and are refused when there i
         std::tie(near, far) = world.link();
         const auto send_short = [&](std::size_t number) {
             auto bytes = pattern(number % (most + 1), number);
-            const bool taken = world.a().send_short(near.id, bytes);
+            const bool taken = world.a().send_short(near.id, bytes, number % 3 == 0);
             std::ranges::fill(bytes, std::byte{0xdd});  // the buffer is ours again
             return taken;
         };

@@ -4,6 +4,7 @@
 
 #include "engine/sim_pair.hpp"
 #include "forwarding_rail.hpp"
+#include "fuzz/quiet_rail.hpp"
 
 using namespace railmux;
 using test::SimHosts;
@@ -13,11 +14,13 @@ namespace {
 namespace sim = transports::sim;
 constexpr auto us = base::microsecond;
 
-/// Takes its time over each call that sends, and notes how many works that took.
+/// Takes its time over each call that sends, and notes how many works that took. What may be quiet may go at once.
 class SlowCalls final : public ForwardingRail {
 public:
     SlowCalls(std::unique_ptr<Rail> below, sim::Fabric& fabric, base::Nanoseconds cost, std::vector<std::size_t>& calls)
-        : ForwardingRail(std::move(below)), fabric_(fabric), cost_(cost), calls_(calls) {}
+        : ForwardingRail(std::move(below)), fabric_(fabric), cost_(cost), calls_(calls) {
+        own_traits().chains = true;
+    }
 
     std::size_t post(std::span<const transports::Work> works) noexcept override {
         const auto taken = ForwardingRail::post(works);
@@ -34,10 +37,11 @@ private:
 
 /// Two hosts with one rail, over which messages have gone; the calls of `a` that send are slow, and noted.
 struct Two {
-    explicit Two(base::Nanoseconds cost) {
+    explicit Two(base::Nanoseconds cost, std::uint32_t quiet_max = 0) {
         for (const char* host : {"a", "b"}) hosts.fabric.add_rail(host, {.device = "eth0", .network = "net0"});
         b = hosts.start("b", "vft");
-        hosts.around = [this, cost](std::unique_ptr<transports::Rail> rail) {
+        hosts.around = [this, cost, quiet_max](std::unique_ptr<transports::Rail> rail) {
+            if (quiet_max > 0) rail = std::make_unique<QuietRail>(std::move(rail), quiet_max);
             return std::make_unique<SlowCalls>(std::move(rail), hosts.fabric, cost, calls);
         };
         a = hosts.start("a", "vft");
@@ -60,10 +64,11 @@ struct Two {
 
 TEST_CASE("the messages of a burst leave together, however long each call takes", "[engine]") {
     const auto cost = GENERATE(1 * us, 5 * us, 10 * us, 50 * us);
-    Two two(cost);
+    const auto quiet_max = GENERATE(0U, 1024U);
+    Two two(cost, quiet_max);
     for (int i = 0; i < 8; ++i) static_cast<void>(two.a->isend(two.to_b, 1, two.data));
     two.a->progress();
-    CAPTURE(cost);
+    CAPTURE(cost, quiet_max);
     CHECK(two.calls == std::vector<std::size_t>{1, 7});
 }
 

@@ -1,5 +1,7 @@
 #include <catch2/catch.hpp>
 
+#include <utility>
+
 #include "rails/lead.hpp"
 #include "unit/rails_world.hpp"
 
@@ -74,6 +76,25 @@ void exchange(rails_world::Couple& pair, int times, std::size_t bytes) {
 
 }  // namespace
 
+TEST_CASE("light frames follow until the slack is used up, which is there again when all has arrived", "[rails]") {
+    Fixture t;
+    Lead lead{.most = 500, .until = 100, .slack = 250, .idle_slack = 250, .gap = 100};
+    CHECK(lead.takes(500, t.session, 50));
+    t.session.enter(*t.frame(500), {});
+    CHECK(lead.takes(500, t.session, 50));
+    CHECK_FALSE(lead.takes(500, t.session, 50));
+    CHECK(t.session.hear(1) == Session::Hearing::news);
+    CHECK(lead.takes(500, t.session, 50));
+    CHECK(lead.takes(500, t.session, 99));
+    CHECK_FALSE(lead.takes(500, t.session, 100));
+    CHECK_FALSE(lead.takes(501, t.session, 99));
+
+    Lead of_busy_rails{.most = 500, .until = 100, .slack = 150, .gap = 100};
+    CHECK(of_busy_rails.takes(500, t.session, 50));
+    CHECK_FALSE(of_busy_rails.takes(500, t.session, 50));
+    CHECK_FALSE(of_busy_rails.takes(500, t.session, 50));
+}
+
 TEST_CASE("of heavy frames that go alone one in a while is chosen for", "[rails]") {
     rails_world::Couple pair;
     pair.talk();
@@ -94,4 +115,22 @@ TEST_CASE("of heavy frames that go alone one in a while is chosen for", "[rails]
     CAPTURE(count, took);
     CHECK(count >= took / (130 * railmux::base::microsecond));  // each 100 us, and with the next one after that
     CHECK(count <= 40);
+}
+
+TEST_CASE("light frames that go alone have a lead for 100 us", "[rails]") {
+    rails_world::Couple pair;
+    pair.talk();
+    exchange(pair, 20, 8);
+    const auto& lead = pair.a.peer(1).talk->lead;
+    int found = 0;
+    auto until = lead.until;
+    const auto begin = pair.world.now();
+    for (int i = 0; i < 200; ++i) {
+        exchange(pair, 1, 8);
+        found += std::exchange(until, lead.until) != lead.until ? 1 : 0;
+    }
+    const auto took = pair.world.now() - begin;
+    CAPTURE(found, took);
+    CHECK(found >= took / (150 * railmux::base::microsecond));
+    CHECK(found <= took / (100 * railmux::base::microsecond) + 1);
 }

@@ -63,7 +63,7 @@ public:
     void drop_region(const Region& region) noexcept override;
 
     [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
-    [[nodiscard]] bool send_short(LinkId link, std::span<std::byte> frame) noexcept override;
+    [[nodiscard]] bool send_short(LinkId link, std::span<std::byte> frame, bool slow) noexcept override;
     [[nodiscard]] std::size_t poll(std::span<Event> events) noexcept override;
     [[nodiscard]] int arm() noexcept override;
 

@@ -39,13 +39,13 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
     return posted;
 }
 
-bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
+bool Rail::send_short(LinkId id, std::span<std::byte> frame, bool slow) noexcept {
     const auto size = Header::size + frame.size();
     Link* const link = links_.find(id, Phase::up);
     const bool free = link != nullptr && !link->put.open && link->peer->waiting == 0 && link->undone < tx_depth &&
                       link->peer->turns.idle();
     if (!free || size > inject_bytes_) [[unlikely]]
-        return transports::Rail::send_short(id, frame);  // which finds out why, and what to do
+        return transports::Rail::send_short(id, frame, slow);  // which finds out why, and what to do
     {
         [[maybe_unused]] const auto scope = guard_.enter();
         std::array<std::byte, inject_most> message;
@@ -57,7 +57,7 @@ bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
             return true;
         }
     }
-    return transports::Rail::send_short(id, frame);  // the same again, for what is to be done about it
+    return transports::Rail::send_short(id, frame, slow);  // the same again, for what is to be done about it
 }
 
 Rail::Sent Rail::send(Link& link, const Work& work) noexcept {

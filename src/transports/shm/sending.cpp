@@ -61,7 +61,7 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
 }
 
 /// Nothing in here calls anything, but at its end what is rare.
-bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
+bool Rail::send_short(LinkId id, std::span<std::byte> frame, bool /*slow*/) noexcept {
     if (frame.size() > body_bytes) [[unlikely]]
         return send_piece(id, frame);
     Link* const link = links_.find(id, LinkPhase::up);
@@ -99,7 +99,7 @@ bool Rail::send_piece(LinkId id, std::span<std::byte> frame) noexcept {
 }
 
 bool Rail::send_as_work(LinkId id, std::span<std::byte> frame) noexcept {
-    return transports::Rail::send_short(id, frame);
+    return transports::Rail::send_short(id, frame, false);
 }
 
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {

@@ -44,9 +44,13 @@ struct PartialWork {
     std::uint32_t count = 0;
     std::array<std::byte, StreamHeader::max_size> header;
     std::array<iovec, max_segments + 1> pieces;
+    bool quiet = false;  // nobody is told of its end, nor keeps its bytes for us
+    std::vector<std::byte> kept;
 
     /// `written` more bytes are on their way.
     void advance(std::size_t written) noexcept;
+    /// What is left does not stay where it is.
+    void keep();
 };
 
 /// Where the reader stands: between works, or inside the bytes of a put.
@@ -107,6 +111,16 @@ inline void PartialWork::advance(std::size_t written) noexcept {
         written -= piece.iov_len;
         ++at;
     }
+}
+
+inline void PartialWork::keep() {
+    kept.clear();
+    for (const auto& piece : std::span(pieces).first(count).subspan(at)) {
+        const auto* const bytes = static_cast<const std::byte*>(piece.iov_base);
+        kept.insert(kept.end(), bytes, bytes + piece.iov_len);
+    }
+    pieces[at = 0] = {kept.data(), kept.size()};
+    count = 1;
 }
 
 }  // namespace railmux::transports::tcp

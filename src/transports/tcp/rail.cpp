@@ -57,11 +57,13 @@ Rail::Rail(std::string name, const Interface& interface, ChooseEndpoints choose,
                .max_reply = Greeting::max_body,
                .max_segments = max_segments,
                .tx_depth = tx_depth,
+               .quiet_max = quiet_max,
                .max_put = max_put,
                .put = true,
                .notify = true,
                .events = true,
                .ordered = true,
+               .chains = true,
                .stream = true,
                .keepalive = true,
                .comes_back = true,
@@ -159,7 +161,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
     if (phase == LinkPhase::up && !link.same_host) {  // who knows whether these bytes leave by any interface
         sent_outside_ -= std::min(sent_outside_, unconfirmed(link).value_or(0));
     }
-    if (link.partial.left > 0) events_.done(link.id, link.partial.cookie, WorkStatus::link_lost);
+    if (link.partial.left > 0 && !link.partial.quiet) events_.done(link.id, link.partial.cookie, WorkStatus::link_lost);
     link.partial.left = 0;
     std::erase(hot_, link.id.index);
     next_hot_ = 0;

@@ -73,6 +73,8 @@ private:
     static constexpr std::uint64_t lukewarm_polls = 256;  // without data: then its place goes to a link that has some
     static constexpr std::size_t burst = 64;              // works in one system call
     static constexpr std::size_t small_work = 512;        // bytes; copying these is cheaper than describing them
+    // The socket copies what it takes, and seldom leaves a part of it: only that has to be kept.
+    static constexpr std::uint32_t quiet_max = least_max_frame;
     // Read ahead at most this much in one system call: a few largest frames; larger brings nothing (measured).
     static constexpr std::size_t read_ahead = 128 * 1024;
     static constexpr std::size_t staging_bytes = 256 * 1024;

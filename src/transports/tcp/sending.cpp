@@ -100,7 +100,7 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
         if (sent < 0) {
             kill(link, cause_of(link));
             for (; accepted < works.size(); ++accepted) {
-                events_.done(id, works[accepted].cookie, WorkStatus::link_lost);
+                if (!works[accepted].quiet) events_.done(id, works[accepted].cookie, WorkStatus::link_lost);
             }
             return accepted;
         }
@@ -115,9 +115,10 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
             }
             left -= size;
             bytes -= size;
+            ++accepted;
+            if (work.quiet) continue;
             ++link.undone;
             events_.done(id, work.cookie, WorkStatus::ok);
-            ++accepted;
         }
     }
     if (sent_outside_ >= next_check_) check_counters();
@@ -174,7 +175,8 @@ void Rail::keep_partial(Link& link, const Work& work, std::size_t written) noexc
         if (segment.size > 0) partial.pieces[partial.count++] = {segment.data, segment.size};
     }
     partial.advance(written);
-    ++link.undone;
+    partial.quiet = work.quiet;
+    work.quiet ? partial.keep() : static_cast<void>(++link.undone);
     watch(link, true);
 }
 
@@ -195,7 +197,7 @@ void Rail::write_partial(Link& link) noexcept {
         if (!link.same_host) sent_outside_ += static_cast<std::size_t>(sent);
         partial.advance(static_cast<std::size_t>(sent));
         if (partial.left > 0) return;
-        events_.done(link.id, partial.cookie, WorkStatus::ok);
+        if (!partial.quiet) events_.done(link.id, partial.cookie, WorkStatus::ok);
     }
     if (link.tls == nullptr || !link.tls->waiting()) watch(link, false);
 }

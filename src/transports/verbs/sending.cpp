@@ -92,10 +92,10 @@ std::size_t Rail::post(std::span<const Work> works) noexcept {
     return posted;
 }
 
-bool Rail::send_short(LinkId id, std::span<std::byte> frame) noexcept {
+bool Rail::send_short(LinkId id, std::span<std::byte> frame, bool slow) noexcept {
     Link* const link = links_.find(id);
     if (link == nullptr || !has_room_for_short(*link, frame.size())) [[unlikely]]
-        return transports::Rail::send_short(id, frame);  // which finds out why, and where it fits in
+        return transports::Rail::send_short(id, frame, slow);  // which finds out why, and where it fits in
     [[maybe_unused]] const auto scope = guard_.enter();
     short_piece_ = {reinterpret_cast<std::uint64_t>(frame.data()), static_cast<std::uint32_t>(frame.size()), 0};
     short_.wr_id = request_id(*link);
