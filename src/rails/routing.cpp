@@ -11,9 +11,10 @@ namespace {
 constexpr auto none = sched::Contest::none;
 // Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
 constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
-// Where it is not loads that decide, but one of the two ends, or which rails are spare; or where next to nothing is on any
-// rail, and nothing heavy is handed to one: that is many round trips of Ethernet, so that who awaits the answer to each
-// message spends a two hundredth of the time on choices.
+// Where next to nothing is on any rail, and nothing heavy is handed to one: many round trips of Ethernet, so that who awaits
+// the answer to each message spends a four hundredth of the time on choices, each of which takes half a microsecond and more.
+constexpr base::Nanoseconds idle_lead_time = 250 * base::microsecond;
+// Where it is not loads that decide, but one of the two ends, or which rails are spare: that is judged more often.
 constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
 // No rail is slower; and what a light frame takes is far from overflow.
 constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
@@ -108,11 +109,15 @@ void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_
 void RailManager::find_lead(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now) {
     if (explaining()) return;
     const auto bytes = frame.wire_bytes();
+    if (!policy_.predicts() && policy_.lead(talk.candidates, choice, bytes, now) == Lead::unlimited) {
+        talk.lead = Lead::only(links_.at(talk.links[choice]), now + long_lead_time);
+        return;
+    }
     if (bytes > sched::light_bytes) {
         if (!leads_alone(talk, frame) || policy_.lead(talk.candidates, choice, bytes, now) == 0) return;
         talk.lone_lead = {.link = &links_.at(talk.links[choice]),
                           .most = bytes,
-                          .until = now + long_lead_time,
+                          .until = now + idle_lead_time,
                           .last_link = talk.last_link};
         return ledger_.leads_by_idle(links_.at(talk.links[choice]).peer);
     }
@@ -121,7 +126,9 @@ void RailManager::find_lead(Conversation& talk, const Frame& frame, std::size_t 
     const bool idle = all_idle(talk);
     talk.lead = {.link = &links_.at(talk.links[choice]),
                  .most = sched::light_bytes,
-                 .until = now + (chosen.behind || idle ? long_lead_time : lead_time),
+                 .until = now + (chosen.behind ? long_lead_time
+                                 : idle        ? idle_lead_time
+                                               : lead_time),
                  .slack = policy_.lead(talk.candidates, choice, sched::light_bytes, now)};
     if (talk.lead.slack == Lead::unlimited) return;
     talk.lead.gap = chosen.stream ? 0 : chosen.cost.gap;

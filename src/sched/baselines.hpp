@@ -3,6 +3,7 @@
 // Threads and lifetime: as Policy.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "sched/policy.hpp"
@@ -17,6 +18,10 @@ public:
                                      base::Nanoseconds now) noexcept override;
     void split(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now,
                std::span<std::uint64_t> shares) noexcept override;
+    [[nodiscard]] Ticks lead(std::span<const Candidate> /*candidates*/, std::size_t /*place*/, std::uint64_t /*bytes*/,
+                             base::Nanoseconds /*now*/) const noexcept override {
+        return std::numeric_limits<Ticks>::max();
+    }
     [[nodiscard]] std::unique_ptr<Policy> clone() const override { return std::make_unique<Fixed>(*this); }
 };
 

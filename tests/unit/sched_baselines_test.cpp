@@ -1,6 +1,7 @@
 #include <catch2/catch.hpp>
 
 #include <array>
+#include <limits>
 #include <numeric>
 
 #include <railmux/error.hpp>
@@ -57,6 +58,7 @@ TEST_CASE("fixed uses the first candidate only", "[sched]") {
     const std::array<Candidate, 2> rails{{{.rail = 1, .speed_bps = 1000 * mbit}, {.rail = 0, .speed_bps = 100 * mbit}}};
     CHECK(counts(*policy, rails, 10) == std::vector<std::size_t>{10, 0});
     CHECK(split(*policy, rails, 1000) == std::vector<std::uint64_t>{1000, 0});
+    CHECK(policy->lead(rails, 0, 1000, 0) == std::numeric_limits<sched::Ticks>::max());  // nothing changes that
 }
 
 TEST_CASE("round_robin takes turns and splits evenly", "[sched]") {
