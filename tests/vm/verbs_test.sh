@@ -25,11 +25,10 @@ between() {
     timeout -k 9 200 "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails "$1" --policy round_robin \
         --sizes 8,4096,1M --iterations 6 --json >run || return 1
     cat run
-    python3 -c 'import json, sys
-points = json.load(open("run"))["results"]
-for rail in sys.argv[1:]:
-    if not any(name.startswith(rail) and bytes > 0 for point in points for name, bytes in point["rails"].items()):
-        sys.exit("nothing went over " + rail)' "${@:2}"
+    local rail  # no python: starting it takes an emulated machine seconds
+    for rail in "${@:2}"; do
+        grep -q '"rails":{[^}]*"'"$rail"'[^"]*":[1-9]' run || { echo "nothing went over $rail"; return 1; }
+    done
 }
 between 'verbs:*' verbs:rxe0 verbs:rxe1 || exit 12
 between 'verbs:rxe0*,tcp:lo' verbs:rxe0 tcp:lo || exit 13
