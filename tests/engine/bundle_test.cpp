@@ -71,7 +71,7 @@ private:
     std::vector<Request> sends_, receives_;
 };
 
-void exchange(SimPair& pair) {
+void exchange_bundled(SimPair& pair) {
     Stream stream(pair);
     stream.practise();
     for (int round = 0; round < 3; ++round) {
@@ -121,16 +121,16 @@ TEST_CASE("bundles: not where several threads call, or somebody may sleep", "[en
 TEST_CASE("bundles: messages of all lengths and tags keep their order", "[engine]") {
     for (const char* policy : {"vft", "round_robin"}) {
         SimPair pair(policy);
-        exchange(pair);
+        exchange_bundled(pair);
     }
 }
 
 TEST_CASE("bundles: links die at every step, and every message arrives once", "[engine]") {
-    test::with_link_killed_at_each_step("round_robin", "eth0", exchange);
+    test::with_link_killed_at_each_step("round_robin", "eth0", exchange_bundled);
 }
 
 TEST_CASE("bundles: with faults of all kinds every message arrives once", "[engine]") {
-    test::with_random_faults(",refuse=5%,delay=10%,kill_link=1%", exchange);
+    test::with_random_faults(",refuse=5%,delay=10%,kill_link=1%", exchange_bundled);
 }
 
 TEST_CASE("bundles: what waits in one is not sent yet, and goes before what follows", "[engine]") {

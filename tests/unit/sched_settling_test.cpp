@@ -27,11 +27,11 @@ sched::Pace by_trains(double per_byte) {
 }
 
 /// Two rails as they look to a policy, by G in ns; one that is not `sure` has shown it by trains.
-struct Rails {
+struct SettlingRails {
     std::vector<sched::Pace> paces{2};
     std::vector<sched::Candidate> candidates{2};
 
-    Rails(double first, bool first_sure, double second, bool second_sure) {
+    SettlingRails(double first, bool first_sure, double second, bool second_sure) {
         set(0, first, first_sure);
         set(1, second, second_sure);
         sched::even_out(candidates, paces, 0);
@@ -52,29 +52,29 @@ struct Rails {
 }  // namespace
 
 TEST_CASE("rails that are known by trains only are taken for equally fast", "[sched][settling]") {
-    const Rails rails(5, false, 8, false);
+    const SettlingRails rails(5, false, 8, false);
     CHECK(rails.per_byte(0) == 5);
     CHECK(rails.per_byte(1) == 5);
     CHECK(rails.candidates[0].cost == rails.candidates[1].cost);
 }
 
 TEST_CASE("... and for as fast as one that is known well", "[sched][settling]") {
-    const Rails rails(5, false, 8, true);
+    const SettlingRails rails(5, false, 8, true);
     CHECK(rails.per_byte(0) == 8);
     CHECK(rails.per_byte(1) == 8);
 }
 
 TEST_CASE("rails that are clearly different, or both known, are left as they are", "[sched][settling]") {
-    const Rails different(5, false, 12, false);
+    const SettlingRails different(5, false, 12, false);
     CHECK(different.per_byte(0) == 5);
     CHECK(different.per_byte(1) == 12);
-    const Rails known(5, true, 8, true);
+    const SettlingRails known(5, true, 8, true);
     CHECK(known.per_byte(0) == 5);
     CHECK(known.per_byte(1) == 8);
 }
 
 TEST_CASE("what is only a guess is no better known", "[sched][settling]") {
-    Rails rails(8, false, 16, true);
+    SettlingRails rails(8, false, 16, true);
     rails.set(0, 8, false);
     rails.paces[1] = sched::Pace{};
     rails.candidates[1].cost.per_byte = to_ticks(16.0);
@@ -104,7 +104,7 @@ TEST_CASE("of rails of which bursts show no more than what they took at most nob
 TEST_CASE("a rail of which a bound is known is taken for as fast as one that is known well and up to 4 times as slow",
           "[sched][settling]") {
     const auto known = GENERATE(4.0, 7.0, 9.0);
-    Rails rails(2, true, known, true);
+    SettlingRails rails(2, true, known, true);
     rails.paces[0] = sched::Pace{};
     rails.candidates[0].bounded = true;
     sched::even_out(rails.candidates, rails.paces, 0);
@@ -115,7 +115,7 @@ TEST_CASE("a rail of which a bound is known is taken for as fast as one that is 
 TEST_CASE("a doubtful rail that is alike is no further away than traffic allows", "[sched][settling]") {
     const bool sure = GENERATE(false, true);
     const auto per_byte = GENERATE(8.0, 80.0);
-    Rails rails(8, true, per_byte, sure);
+    SettlingRails rails(8, true, per_byte, sure);
     rails.candidates[1].cost.latency = to_ticks(62'000.0);
     rails.candidates[1].latency_bound = to_ticks(5000.0);
     sched::even_out(rails.candidates, rails.paces, 0);

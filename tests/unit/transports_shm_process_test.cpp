@@ -80,7 +80,7 @@ struct Party {
 };
 
 /// Polls until it is true; false after ten seconds.
-bool until(Party& party, const std::function<bool()>& reached) {
+bool party_until(Party& party, const std::function<bool()>& reached) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     while (!reached()) {
         party.poll();
@@ -206,7 +206,7 @@ TEST_CASE("a process that is killed at any moment ends its link, and damages not
             std::vector<std::byte> memory(200'000 + 128, std::byte{0x55});
             auto region = party.rail.add_region(std::span(memory).subspan(64, 200'000), Access::remote_write).take();
             party.link = party.rail.connect(flooder.address(), {});
-            REQUIRE(until(party, [&] { return party.up; }));
+            REQUIRE(party_until(party, [&] { return party.up; }));
             REQUIRE(party.post({.op = Op::send}, std::as_writable_bytes(std::span(&region.key, 1))));
             std::vector<std::byte> own(50'000, std::byte{7});
             for (auto polls = random() % 3000; polls > 0; --polls) {
@@ -214,7 +214,7 @@ TEST_CASE("a process that is killed at any moment ends its link, and damages not
                 if (polls % 16 == 0) static_cast<void>(party.post({.op = Op::send}, own));
             }
             flooder.kill();
-            CHECK(until(party, [&] { return party.down; }));
+            CHECK(party_until(party, [&] { return party.down; }));
             CHECK(party.done == party.posted);
             CHECK(uniform.wrong == 0);
             party.rail.drop_region(region);
@@ -231,9 +231,9 @@ TEST_CASE("a process that is killed ends its link even if a child of its has kep
     Flooder flooder(copying, true);
     Party party(copying);
     party.link = party.rail.connect(flooder.address(), {});
-    REQUIRE(until(party, [&] { return party.received > 0; }));
+    REQUIRE(party_until(party, [&] { return party.received > 0; }));
     flooder.kill();
-    CHECK(until(party, [&] { return party.down; }));
+    CHECK(party_until(party, [&] { return party.down; }));
 }
 
 namespace {
@@ -321,12 +321,12 @@ TEST_CASE("a process that is killed while both copy what each gets ends its link
         Getter getter(std::byte{1});
         auto& party = getter.party;
         party.link = party.rail.connect(other.address, {});
-        REQUIRE(until(party, [&] { return party.up; }));
+        REQUIRE(party_until(party, [&] { return party.up; }));
         getter.show();
-        REQUIRE(until(party, [&] { return getter.there.secret != 0; }));
+        REQUIRE(party_until(party, [&] { return getter.there.secret != 0; }));
         for (auto steps = random() % 3000; steps > 0; --steps) getter.step(std::byte{2});
         other.kill();
-        CHECK(until(party, [&] { return party.down; }));
+        CHECK(party_until(party, [&] { return party.down; }));
         CHECK(party.done == party.posted);
         CHECK(getter.wrong == 0);
         CHECK(std::ranges::count(std::span(getter.room).first(64), std::byte{0x55}) == 64);

@@ -116,15 +116,15 @@ bool step_sleeper(World& world, const Protocol& protocol) {
     }
 }
 
-struct Outcome {
+struct Outcomes {
     std::size_t worlds = 0;
     bool slept_through = false;
 };
 
-Outcome try_everything(const Protocol& protocol) {
+Outcomes try_everything(const Protocol& protocol) {
     std::set<World> seen;
     std::vector<World> open{World{}};
-    Outcome outcome;
+    Outcomes outcome;
     while (!open.empty()) {
         const auto world = open.back();
         open.pop_back();
