@@ -10,12 +10,12 @@ namespace railmux::test {
 
 namespace {
 std::atomic<std::uint64_t> count{0};
-std::atomic<std::int64_t> kept{0};
+std::atomic<std::int64_t> held{0};
 thread_local bool inside = false;
 }  // namespace
 
 std::uint64_t allocations() noexcept { return count.load(); }
-std::int64_t scoped_bytes() noexcept { return kept.load(); }
+std::int64_t scoped_bytes() noexcept { return held.load(); }
 
 MemoryScope::MemoryScope() noexcept { inside = true; }
 MemoryScope::~MemoryScope() { inside = false; }
@@ -29,13 +29,13 @@ void* operator new(std::size_t bytes) {
     void* memory = std::malloc(bytes == 0 ? 1 : bytes);
     if (memory == nullptr) throw std::bad_alloc();
     count.fetch_add(1, std::memory_order_relaxed);
-    if (inside) kept.fetch_add(static_cast<std::int64_t>(::malloc_usable_size(memory)), std::memory_order_relaxed);
+    if (inside) held.fetch_add(static_cast<std::int64_t>(::malloc_usable_size(memory)), std::memory_order_relaxed);
     return memory;
 }
 
 void operator delete(void* memory) noexcept {
     using namespace railmux::test;
-    if (inside) kept.fetch_sub(static_cast<std::int64_t>(::malloc_usable_size(memory)), std::memory_order_relaxed);
+    if (inside) held.fetch_sub(static_cast<std::int64_t>(::malloc_usable_size(memory)), std::memory_order_relaxed);
     std::free(memory);
 }
 
