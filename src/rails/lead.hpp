@@ -19,9 +19,9 @@
 namespace railmux::rails {
 
 /// All frames of at most `most` bytes take the link, as long as no more than `slack` has been handed to its rail
-/// (Policy::lead): light ones, and of what is no choice all that the rail takes at once. If it was found while nothing was on
-/// any rail, `idle_slack` is what that left, and is there again when nothing of ours is on its way to the peer: of who sends
-/// one and awaits the answer, each finds the rails as the first did.
+/// (Policy::lead): light ones, and of what is no choice all that the rail takes at once. If next to nothing was on any rail
+/// when it was found, `idle_slack` is what that left, and is there again when nothing of ours is on its way to the peer: of
+/// who sends one and awaits the answer, each finds the rails as the first did.
 struct Lead {
     Link* link = nullptr;
     std::uint32_t most = 0;
