@@ -241,6 +241,7 @@ private:
     [[nodiscard]] Request begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuffer> gather, bool last,
                                      Completion&& done);
     void send_and_wait(Peer to, Tag tag, ConstBuffer data);
+    void wait_for_rails(std::uint32_t peer);
     [[nodiscard]] inline Request isend_own(Tag tag, ConstBuffer data);
     void send_own(Peer self, Tag tag, ConstBuffer data);
     [[nodiscard]] Request begin_own(Tag tag, std::span<const ConstBuffer> gather, Completion&& done);
@@ -267,9 +268,13 @@ private:
         return burst_.prompt() && progress_.alone() ? Sender::Leaving::bundled : Sender::Leaving::with_others;
     }
     bool pass(base::Nanoseconds now);
-    /// Who finds all over without a look at the rails is to look now and then all the same.
+    /// Who finds all over without a look at the rails is to look now and then all the same. `now_` is of the last call that
+    /// sent.
+    [[nodiscard]] RAILMUX_IN_LINE bool look_due() const noexcept {
+        return unlooked_bytes_ >= bytes_per_look || now_ - looked_ >= longest_unlooked;
+    }
     RAILMUX_IN_LINE void look_if_due() {
-        if (unlooked_bytes_ >= bytes_per_look) [[unlikely]]
+        if (look_due()) [[unlikely]]
             pass(now());
     }
     bool poll_membership(base::Nanoseconds now);
@@ -299,9 +304,11 @@ private:
     [[nodiscard]] std::vector<std::string> say_farewell();
     void call_back_for_all();
     [[nodiscard]] base::Nanoseconds close_limit() const;
-    // Sends that are over at once need no look at the rails, but what they do to the rails must be heard of now and then.
+    // Sends that are over at once need no look at the rails, but what they do to the rails must be heard of now and then; and
+    // what peers send meanwhile, if only acknowledgements, is not to fill what lies between.
     static constexpr std::size_t bytes_per_look = 64 * 1024;
-    static constexpr std::size_t message_per_look = 64;                           // of these, for each message
+    static constexpr std::size_t message_per_look = 64;  // of these, for each message
+    static constexpr base::Nanoseconds longest_unlooked = base::millisecond;
     static constexpr base::Nanoseconds between_reports = 50 * base::millisecond;  // of how far a measurement is
     static constexpr std::string_view left_text = "it has left\n";
 
@@ -331,7 +338,8 @@ private:
     bool left_ = false;  // this process has, or does
 
     base::Nanoseconds now_ = 0;       // of the pass under way, for what the rails call back
-    std::size_t unlooked_bytes_ = 0;  // sent since the last pass
+    std::size_t unlooked_bytes_ = 0;  // sent since the last pass, which was
+    base::Nanoseconds looked_ = 0;    // at that time
     Burst burst_;                     // what waits in outboxes
     base::Nanoseconds next_membership_ = 0;
 

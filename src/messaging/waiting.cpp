@@ -35,6 +35,7 @@ struct Engine::Above {
 
 bool Engine::pass(base::Nanoseconds now) {
     now_ = now;
+    looked_ = now;
     unlooked_bytes_ = 0;
     progress_.looked();
     if (burst_.waiting()) {  // it leaves before anything is looked for
@@ -128,11 +129,11 @@ void Engine::set_progress(ProgressMode mode) {
 }
 
 /// A thread that waits lets others in, for which the lock must have been taken once only. What is over needs no look at the
-/// rails, which is why sends ask for one now and then (bytes_per_look): so a program moves on that waits for nothing else.
+/// rails, which is why sends ask for one now and then (look_due): so a program moves on that waits for nothing else.
 RAILMUX_IN_LINE Status Engine::wait_locked(Request& request) {
     Operation& operation = operation_of(request);
     end_burst();
-    if (!operation.over() || unlooked_bytes_ >= bytes_per_look) [[unlikely]]
+    if (!operation.over() || look_due() || rails_.any_lined_up()) [[unlikely]]
         look_for(operation);
     return take(request, operation);
 }
@@ -154,6 +155,13 @@ void Engine::look_for(Operation& operation) {
     } else {
         progress_until([&] { return operation.over(); }, forever, [&] { return operation.seen_over(); });
     }
+    if (const auto peer = operation.status.peer; !operation.receive && peer.valid()) wait_for_rails(peer.index());
+}
+
+/// Whoever has sent may compute next, without a call by which what his rails did not take at once could leave.
+void Engine::wait_for_rails(std::uint32_t peer) {
+    if (calling_back_ == std::this_thread::get_id()) return;  // he looks when the callback is over
+    if (rails_.lined_up(peer)) progress_until([&] { return !rails_.lined_up(peer); }, forever);
 }
 
 std::optional<Status> Engine::test(Request& request) {

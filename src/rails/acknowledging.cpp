@@ -26,8 +26,21 @@ void RailManager::tell_time(Link& link, Conversation& talk, std::uint32_t seq, b
 
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
     if (talk.links.empty()) return;  // it stays owed until there is a link again
-    enqueue(ack_route_.next(talk, now), ack_frame(pool_, talk.session), now);
+    Link& link = ack_route_.next(talk, now);
+    if (link.refused) drop_waiting_ack(link);
+    enqueue(link, ack_frame(pool_, talk.session), now);
     talk.owed.told();
+}
+
+/// The next one tells all that it does. Else what comes in faster than acknowledgements go out would fill the outbox, and what
+/// is sent have to wait behind them.
+void RailManager::drop_waiting_ack(Link& link) {
+    Frame* const stale = link.outbox.take(
+        [](const Frame& frame) { return frame.type == FrameType::ack && frame.flags == 0 && frame.posted == 0; });
+    if (stale == nullptr) return;
+    link.queued_bytes -= stale->wire_bytes();
+    stale->queued = false;
+    release_if_free(link.peer, *stale);
 }
 
 // --- Hearing ---------------------------------------------------------------------------------------------------------

@@ -302,6 +302,20 @@ public:
         frame->next = nullptr;
         return frame;
     }
+    /// The first of those that `wanted`, out of the queue; nullptr: there is none.
+    template <typename Wanted>
+    Frame* take(Wanted wanted) noexcept {
+        Frame* before = nullptr;
+        for (Frame* frame = head_; frame != nullptr; before = frame, frame = frame->next) {
+            if (!wanted(*frame)) continue;
+            if (before == nullptr) return pop();
+            before->next = frame->next;
+            if (tail_ == frame) tail_ = before;
+            frame->next = nullptr;
+            return frame;
+        }
+        return nullptr;
+    }
 
 private:
     Frame* head_ = nullptr;

@@ -144,6 +144,11 @@ public:
         post_dirty();
         return true;
     }
+    /// Whether rails have refused what waits in outboxes, if nothing was sent since flush(): of any peer, or of this one.
+    [[nodiscard]] bool any_lined_up() const noexcept { return !dirty_.empty(); }
+    [[nodiscard]] bool lined_up(std::uint32_t peer) noexcept {
+        return std::ranges::any_of(dirty_, [&](auto slot) { return links_.at(slot).peer == peer; });
+    }
 
     /// Credit: `units` of the peer's data have been taken by the application.
     RAILMUX_IN_LINE void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {
@@ -293,6 +298,7 @@ private:
 
     // Acknowledging (acknowledging.cpp)
     void send_ack(Conversation& talk, base::Nanoseconds now);
+    void drop_waiting_ack(Link& link);
     void tell_time(Link& link, Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                 base::Nanoseconds now);

@@ -40,7 +40,7 @@ TEST_CASE("of a device that does not open each cause is told once, however often
     }
     base::Logger log;
     std::string trouble = "it is busy";
-    const auto said = test::captured([&] {
+    const auto said = railmux::test::captured([&] {
         Transports all;
         all.push_back(std::make_unique<Troubled>(fabric, trouble));
         RailSet rails(std::move(all), {}, log);
