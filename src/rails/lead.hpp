@@ -18,58 +18,82 @@
 
 namespace railmux::rails {
 
-/// All frames of at most `most` bytes take the link, as long as no more than `slack` has been handed to its rail
-/// (Policy::lead): light ones, and of what is no choice all that the rail takes at once. If next to nothing was on any rail
-/// when it was found, `idle_slack` is what that left, and is there again when nothing of ours is on its way to the peer: of
-/// who sends one and awaits the answer, each finds the rails as the first did.
+/// Frames of at most `most` bytes take the link, as long as no more than `slack` has been handed over (Policy::lead,
+/// Leads::handed). `idle_slack`: the same when nothing has; less than nothing if there was something on the rails when it was
+/// found.
 struct Lead {
     Link* link = nullptr;
-    std::uint32_t most = 0;
+    std::uint64_t most = 0;
     base::Nanoseconds until = 0;
     sched::Ticks slack = 0;
-    sched::Ticks idle_slack = 0;
+    sched::Ticks idle_slack = -1;
     sched::Ticks gap = 0;
     sched::Ticks per_byte = 0;
+
+    static constexpr auto unlimited = std::numeric_limits<sched::Ticks>::max();  // loads do not matter
 
     /// Of the only link there is to choose.
     [[nodiscard]] static Lead only(Link& link, base::Nanoseconds until) noexcept {
         const auto most = std::max<std::uint64_t>(sched::light_bytes, link.at_once_max);
-        return {.link = &link, .most = static_cast<std::uint32_t>(most), .until = until, .slack = unlimited};
+        return {.link = &link, .most = most, .until = until, .slack = unlimited, .idle_slack = unlimited};
     }
-    /// Whether a frame of so many bytes goes where the others went of late.
-    [[nodiscard]] RAILMUX_IN_LINE bool takes(std::uint32_t size, const Session& session,
-                                             base::Nanoseconds now) noexcept {
-        if (now >= until || size > most) [[unlikely]]
-            return false;
-        const auto taken = gap + static_cast<sched::Ticks>(size) * per_byte;
-        slack -= taken;
-        if (slack < 0 && session.all_heard()) [[unlikely]]
-            slack = idle_slack - taken;
-        return slack >= 0;
+    /// How long the rail takes a frame of so many bytes.
+    [[nodiscard]] RAILMUX_IN_LINE sched::Ticks time_of(std::uint64_t bytes) const noexcept {
+        return gap + static_cast<sched::Ticks>(bytes) * per_byte;
     }
     /// Something heavy has been handed to a rail: what was decided by loads needs another choice.
     void loaded() noexcept {
         if (slack != unlimited) until = 0;
     }
-    static constexpr auto unlimited = std::numeric_limits<sched::Ticks>::max();  // loads do not matter
 };
 
-/// A heavy frame of at most `most` bytes takes the link, if nothing of ours is on its way to the peer, and this process has
-/// handed nothing heavy to a rail that leads there since the last one that went so (Ledger::leads_alone): so it was when the
-/// choice fell on the link, with next to nothing on any rail. Otherwise what it takes to choose, half a microsecond, stands
-/// between each message and its answer.
-struct LoneLead {
-    Link* link = nullptr;
-    std::uint64_t most = 0;
-    base::Nanoseconds until = 0;
-    std::uint32_t last_link = no_link;  // over which the last frame had come in
+/// Those of a peer: light frames follow one, and of what is no choice all that the rail takes at once; heavy ones another, if
+/// this process has handed nothing else that is heavy to a rail that leads there (Ledger::leads_alone), and the peer's last
+/// frame came over the same link as when it was found. When nothing of ours is on its way to the peer the rails are as idle as
+/// they were: of who sends one and awaits the answer, or a burst, each finds them as the first did. Otherwise what it takes to
+/// choose, half a microsecond, stands between each message and its answer, and between the frames of a burst.
+struct Leads {
+    Lead light;
+    Lead heavy;
+    std::uint32_t last_link = no_link;  // that of heavy ones
+    sched::Ticks handed = 0;            // without a choice, by the time it takes, since nothing was on its way
 
-    [[nodiscard]] bool takes(const Frame& frame, const Session& session, std::uint32_t came_by,
-                             base::Nanoseconds now) const noexcept {
+    /// Whether a frame of so many bytes goes where the light ones went of late.
+    [[nodiscard]] RAILMUX_IN_LINE bool takes(std::uint32_t size, const Session& session,
+                                             base::Nanoseconds now) noexcept {
+        return takes(light, size, session, now);
+    }
+    /// Whether it goes where the heavy ones did.
+    [[nodiscard]] bool takes_heavy(const Frame& frame, const Session& session, std::uint32_t came_by,
+                                   base::Nanoseconds now) noexcept {
         const auto bytes = frame.wire_bytes();
-        if (now >= until || came_by != last_link || frame.piece_count > 0) return false;
-        if (bytes <= sched::light_bytes || bytes > most) return false;
-        return session.all_heard();
+        if (came_by != last_link || frame.piece_count > 0 || bytes <= sched::light_bytes) return false;
+        return takes(heavy, bytes, session, now);
+    }
+    /// One of them is to be found anew, for a frame that had a choice.
+    void rebase() noexcept {
+        for (auto* lead : {&light, &heavy}) {
+            if (lead->slack != Lead::unlimited) lead->slack -= handed;
+        }
+        handed = 0;
+    }
+
+private:
+    [[nodiscard]] RAILMUX_IN_LINE bool takes(const Lead& lead, std::uint64_t size, const Session& session,
+                                             base::Nanoseconds now) noexcept {
+        if (now >= lead.until || size > lead.most) [[unlikely]]
+            return false;
+        if (handed > lead.slack && !(session.all_heard() && idle_again(lead))) [[unlikely]]
+            return false;
+        handed += lead.time_of(size);
+        return true;
+    }
+    /// True: what follows that lead may go on.
+    [[nodiscard]] bool idle_again(const Lead& lead) noexcept {
+        light.slack = light.idle_slack;
+        heavy.slack = heavy.idle_slack;
+        handed = 0;
+        return lead.slack >= 0;
     }
 };
 

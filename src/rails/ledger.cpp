@@ -40,12 +40,9 @@ void Ledger::charge(Link& link, Frame& frame, base::Nanoseconds now) {
 
 void Ledger::end_idle_leads() noexcept {
     for (const auto peer : idle_leads_) {
-        auto& known = peers_[peer];
-        known.idle_lead = false;
-        if (known.talk != nullptr) known.talk->lead.loaded();
+        if (auto* talk = peers_[peer].talk.get(); talk != nullptr) talk->leads.light.loaded();
     }
-    idle_leads_.clear();
-    idle_rails_ = 0;
+    set_leads_aside();
 }
 
 /// All but the first count as given to the link with the last; one that is noted goes by itself.

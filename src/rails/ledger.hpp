@@ -79,6 +79,12 @@ public:
     [[nodiscard]] bool leads_alone(std::uint32_t peer) const noexcept {
         return idle_leads_.size() == 1 && idle_leads_.front() == peer;
     }
+    /// What is handed over next ends no lead, until leads_by_idle(): who leads alone has taken account of it.
+    void set_leads_aside() noexcept {
+        for (const auto peer : idle_leads_) peers_[peer].idle_lead = false;
+        idle_leads_.clear();
+        idle_rails_ = 0;
+    }
 
     // --- Acknowledgements --------------------------------------------------------------------------------------------
 

@@ -114,8 +114,7 @@ struct Conversation {
     std::vector<LinkGroup> groups;      // a link is in one at most
     sched::Processors processors;       // which link is used of those that they move
 
-    Lead lead;
-    LoneLead lone_lead;
+    Leads leads;
 
     // Of frames that are charged later one at a time whose answer is timed (Ledger).
     struct Followed {

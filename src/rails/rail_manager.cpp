@@ -339,8 +339,7 @@ void RailManager::detach(Link& link) {
 void RailManager::number_links(Conversation& talk) noexcept {
     watched_of_ = 0;
     talk.followed = {};
-    talk.lead = {};
-    talk.lone_lead = {};
+    talk.leads = {};
     talk.light_contest = {sched::Contest::Kind::light, talk.links.size()};
     talk.heavy_contest = {sched::Contest::Kind::heavy, talk.links.size()};
     talk.spreading = {};
@@ -349,7 +348,7 @@ void RailManager::number_links(Conversation& talk) noexcept {
     talk.refreshed = Conversation::not_yet;
     talk.only = Conversation::none;
     // The only link needs no choice, ever.
-    if (talk.links.size() == 1) talk.lead = Lead::only(links_.at(talk.links.front()), never);
+    if (talk.links.size() == 1) talk.leads.light = Lead::only(links_.at(talk.links.front()), never);
     for (std::uint32_t i = 0; i < talk.links.size(); ++i) links_.at(talk.links[i]).place = i;
 }
 

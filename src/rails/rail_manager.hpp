@@ -268,11 +268,13 @@ private:
 
     // Routing, to a link, and sending, from its outbox (routing.cpp, sending.cpp)
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    [[nodiscard]] bool follow_heavy(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_waiting(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void route_again(std::uint32_t peer, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
+    void hand_over_timed(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
     inline void put_off(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     [[nodiscard]] inline Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
     /// Explanations are of decisions: nothing follows another.
@@ -281,6 +283,8 @@ private:
     [[nodiscard]] std::size_t favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
     void note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
     void find_lead(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
+    void find_heavy_lead(Conversation& talk, std::uint64_t bytes, std::size_t choice, base::Nanoseconds now);
+    [[nodiscard]] Lead lead_of(const Conversation& talk, std::size_t choice, std::uint64_t most, base::Nanoseconds now);
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void unsettle(Link& link, base::Nanoseconds now);
     void post_dirty();

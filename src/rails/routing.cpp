@@ -1,5 +1,6 @@
 // RailManager, the way down: from send() to a link, where way_down.hpp does not see to it.
 #include <algorithm>
+#include <bit>
 
 #include "rails/rail_manager.hpp"
 #include "rails/way_down.hpp"
@@ -24,13 +25,6 @@ bool all_idle(const Conversation& talk) noexcept {
     return std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog <= sched::small_bytes; });
 }
 
-/// Whether a heavy frame, of which a choice has been made, goes alone: with nothing of ours before it, and no trial under way
-/// of where such frames go.
-bool leads_alone(const Conversation& talk, const Frame& frame) noexcept {
-    return frame.wire_bytes() <= sched::heavy_bytes && talk.session.heard() == frame.seq &&
-           talk.heavy_contest.favoured() == none && all_idle(talk);
-}
-
 }  // namespace
 
 void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) {
@@ -49,27 +43,39 @@ void RailManager::enter_waiting(std::uint32_t peer, Conversation& talk, base::Na
 }
 
 void RailManager::enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    if (frame->piece_count > 0 || !talk.lead.takes(frame->bytes, talk.session, now)) {
+    if (frame->piece_count > 0 || !talk.leads.takes(frame->bytes, talk.session, now)) {
         return enter_by_choice(peer, talk, frame, now);
     }
     number(talk, *frame, now);
-    hand_over(*talk.lead.link, talk, frame, now);
+    hand_over(*talk.leads.light.link, talk, frame, now);
 }
 
 /// A frame that follows none of the light ones. Where there is a choice what there is to choose from is to be known, and what
 /// the peer acknowledges to have been numbered, before this frame is.
 void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    if (talk.lone_lead.takes(*frame, talk.session, talk.last_link, now) && ledger_.leads_alone(peer)) {
-        number(talk, *frame, now);
-        hand_over(*talk.lone_lead.link, talk, frame, now);
-        ledger_.leads_by_idle(peer);  // all such leads have ended by that
-        // What it shows of bursts is seen to when it is gone.
-        return talk.spreading.went(frame->wire_bytes(), talk.session, talk.candidates, talk.large, talk.follows, now);
-    }
+    if (follow_heavy(peer, talk, frame, now)) return;
     const bool chosen = talk.links.empty() || only_link(talk, now) != nullptr || favoured(talk, *frame, now) != none;
     if (frame->piece_count > 0 || !chosen) static_cast<void>(catch_up());
     number(talk, *frame, now);
     route(peer, talk, frame, now);
+}
+
+/// Whether a heavy frame follows those before it; then it is gone. The first of what may be a burst goes as light ones do; what
+/// the others, which go behind it, show of the rail is what choices go by.
+bool RailManager::follow_heavy(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
+    const bool first = talk.session.all_heard();
+    if (!ledger_.leads_alone(peer) || !talk.leads.takes_heavy(*frame, talk.session, talk.last_link, now)) return false;
+    Link& link = *talk.leads.heavy.link;
+    if (!first) {
+        ledger_.charge_late();
+        ledger_.look(link);
+    }
+    number(talk, *frame, now);
+    ledger_.set_leads_aside();
+    first ? hand_over(link, talk, frame, now) : hand_over_timed(link, talk, frame, now);
+    ledger_.leads_by_idle(peer);
+    note_choice(talk, *frame, link.place, now);
+    return true;
 }
 
 /// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of light ones, and they hold little.
@@ -87,6 +93,18 @@ void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::
     if (frame->token != 0 || !post_at_once(link, talk, *frame, now)) line_up(link, frame, now);
     put_off(link, talk, *frame, now);
     if (frame->wire_bytes() > sched::light_bytes) due_ = 0;
+}
+
+/// What the link carries shows what it takes.
+void RailManager::hand_over_timed(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
+    ledger_.time(link, *frame, now);
+    const bool plain = frame->piece_count == 0 && frame->token == 0;
+    if (plain && post_at_once(link, talk, *frame, now)) {
+        Ledger::posted_at_once(link);
+        ledger_.charge(link, *frame, now);
+    } else {
+        enqueue(link, frame, now);
+    }
 }
 
 /// What becomes of frames that go so shows whether others should.
@@ -108,33 +126,50 @@ void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_
 /// Whether frames that follow one for which that was the choice need none of their own.
 void RailManager::find_lead(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now) {
     if (explaining()) return;
+    auto& leads = talk.leads;
     const auto bytes = frame.wire_bytes();
     if (!policy_.predicts() && policy_.lead(talk.candidates, choice, bytes, now) == Lead::unlimited) {
-        talk.lead = Lead::only(links_.at(talk.links[choice]), now + long_lead_time);
+        leads.light = Lead::only(links_.at(talk.links[choice]), now + long_lead_time);
         return;
     }
-    if (bytes > sched::light_bytes) {
-        if (!leads_alone(talk, frame) || policy_.lead(talk.candidates, choice, bytes, now) == 0) return;
-        talk.lone_lead = {.link = &links_.at(talk.links[choice]),
-                          .most = bytes,
-                          .until = now + idle_lead_time,
-                          .last_link = talk.last_link};
-        return ledger_.leads_by_idle(links_.at(talk.links[choice]).peer);
-    }
-    if (now < talk.lead.until) return;
-    const auto& chosen = talk.candidates[choice];
+    if (bytes > sched::light_bytes) return find_heavy_lead(talk, bytes, choice, now);
+    if (now < leads.light.until) return;
+    const bool behind = talk.candidates[choice].behind;
     const bool idle = all_idle(talk);
-    talk.lead = {.link = &links_.at(talk.links[choice]),
-                 .most = sched::light_bytes,
-                 .until = now + (chosen.behind ? long_lead_time
-                                 : idle        ? idle_lead_time
-                                               : lead_time),
-                 .slack = policy_.lead(talk.candidates, choice, sched::light_bytes, now)};
-    if (talk.lead.slack == Lead::unlimited) return;
-    talk.lead.gap = chosen.stream ? 0 : chosen.cost.gap;
-    talk.lead.per_byte = std::min(chosen.cost.per_byte, longest_per_byte);
-    if (idle) talk.lead.idle_slack = talk.lead.slack;
-    if (idle) ledger_.leads_by_idle(links_.at(talk.links[choice]).peer);
+    const auto lasts = behind ? long_lead_time : idle ? idle_lead_time : lead_time;
+    leads.rebase();
+    leads.light = lead_of(talk, choice, sched::light_bytes, now);
+    leads.light.until = now + lasts;
+    if (leads.light.slack == Lead::unlimited) return;
+    leads.handed = leads.light.time_of(bytes);
+    if (idle) ledger_.leads_by_idle(leads.light.link->peer);
+}
+
+/// If next to nothing is on the rails, and no trial under way of where such frames go. The others of a burst, the bundles of
+/// small messages say, may be somewhat longer than the first.
+void RailManager::find_heavy_lead(Conversation& talk, std::uint64_t bytes, std::size_t choice, base::Nanoseconds now) {
+    if (bytes > sched::heavy_bytes || talk.heavy_contest.favoured() != none || !all_idle(talk)) return;
+    auto& leads = talk.leads;
+    leads.rebase();
+    leads.heavy = lead_of(talk, choice, std::min(std::bit_ceil(bytes), sched::heavy_bytes), now);
+    if (leads.heavy.slack == 0) leads.heavy = lead_of(talk, choice, bytes, now);
+    if (leads.heavy.slack == 0) return;
+    leads.heavy.until = now + idle_lead_time;
+    leads.last_link = talk.last_link;
+    leads.handed = leads.heavy.time_of(bytes);
+    ledger_.leads_by_idle(leads.heavy.link->peer);
+}
+
+/// That of frames of at most `most` bytes for which that was the choice. It begins when it is told for how long it holds.
+Lead RailManager::lead_of(const Conversation& talk, std::size_t choice, std::uint64_t most, base::Nanoseconds now) {
+    const auto& chosen = talk.candidates[choice];
+    Lead lead{.link = &links_.at(talk.links[choice]), .most = most};
+    lead.slack = policy_.lead(talk.candidates, choice, most, now);
+    if (lead.slack == Lead::unlimited || all_idle(talk)) lead.idle_slack = lead.slack;
+    if (lead.slack == Lead::unlimited) return lead;
+    lead.gap = chosen.stream && most <= sched::light_bytes ? 0 : chosen.cost.gap;
+    lead.per_byte = std::min(chosen.cost.per_byte, longest_per_byte);
+    return lead;
 }
 
 /// Where there is nothing to choose: the only link, or the only one that is not spare, for a while after that was found.
@@ -167,7 +202,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     }
     if (frame->piece_count > 0 || only_link(talk, now) == nullptr) ledger_.refresh(talk, now);
     if (Link* only = only_link(talk, now); only != nullptr && frame->piece_count == 0) {
-        if (talk.links.size() > 1) talk.lead = Lead::only(*only, talk.refreshed + long_lead_time);
+        if (talk.links.size() > 1) talk.leads.light = Lead::only(*only, talk.refreshed + long_lead_time);
         return hand_over(*only, talk, frame, now);
     }
     std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
@@ -180,15 +215,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) == nullptr) return;
     }
     if (frame->piece_count == 0 && !frame->again) note_choice(talk, *frame, choice, now);
-    Link& chosen = links_.at(talk.links[choice]);
-    ledger_.time(chosen, *frame, now);
-    const bool plain = frame->piece_count == 0 && frame->token == 0;
-    if (plain && post_at_once(chosen, talk, *frame, now)) {
-        Ledger::posted_at_once(chosen);
-        ledger_.charge(chosen, *frame, now);
-    } else {
-        enqueue(chosen, frame, now);
-    }
+    hand_over_timed(links_.at(talk.links[choice]), talk, frame, now);
     if (frame->piece_count == 0 && !frame->again) find_lead(talk, *frame, choice, now);
 }
 

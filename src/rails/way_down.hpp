@@ -16,10 +16,10 @@ namespace railmux::rails {
 RAILMUX_IN_LINE void RailManager::send(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     assert(frame->token == 0 && frame->piece_count == 0);
     keeping_up_.sending();
-    if (!talk.lead.takes(frame->bytes, talk.session, now)) [[unlikely]]
+    if (!talk.leads.takes(frame->bytes, talk.session, now)) [[unlikely]]
         return enter_by_choice(peer, talk, frame, now);
     talk.session.enter(*frame, stamp_of(talk, now));
-    Link& link = *talk.lead.link;
+    Link& link = *talk.leads.light.link;
     if (!post_at_once(link, talk, *frame, now)) [[unlikely]]
         line_up(link, frame, now);
     put_off(link, talk, *frame, now);

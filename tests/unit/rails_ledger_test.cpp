@@ -47,12 +47,12 @@ TEST_CASE("ledger: leads to a peer by idle rails end when something heavy is han
         }
     };
     f.ledger.leads_by_idle(other);
-    known.talk->lead.until = 1;
+    known.talk->leads.light.until = 1;
     hand_over(64);
     CHECK(f.ledger.leads_alone(other));
     hand_over(1000);
     CHECK(f.ledger.leads_alone(other) == (rail != 0));
-    CHECK((known.talk->lead.until > 0) == (rail != 0));
+    CHECK((known.talk->leads.light.until > 0) == (rail != 0));
     f.ledger.leads_by_idle(f.link->peer);
     CHECK_FALSE(f.ledger.leads_alone(other));
     CHECK(f.ledger.leads_alone(f.link->peer) == (rail == 0));
