@@ -44,6 +44,7 @@ public:
     [[nodiscard]] std::size_t poll(std::span<transports::Event> events) noexcept override {
         return below_->poll(events);
     }
+    void look_everywhere() noexcept override { below_->look_everywhere(); }
     [[nodiscard]] int arm() noexcept override { return below_->arm(); }
 
 protected:

@@ -252,6 +252,7 @@ private:
     void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_link_down(Link& link, const transports::Event& event, base::Nanoseconds now);
     void list_rails();
+    void look_everywhere() noexcept;
     [[nodiscard]] bool may_stand_by(std::uint32_t rail);
     void keep_time(base::Nanoseconds now);
 
@@ -351,6 +352,8 @@ private:
     void end_in_order(std::uint32_t peer, base::Nanoseconds now);
 
     static constexpr auto never = base::never;
+    // Who looks so seldom can afford to look at everything: some hundred nanoseconds for each rail.
+    static constexpr base::Nanoseconds seldom = 100 * base::microsecond;
     // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
     static constexpr std::size_t batch = 64;
 

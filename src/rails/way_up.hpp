@@ -67,6 +67,8 @@ RAILMUX_IN_LINE Found RailManager::look_round(Above& above, bool exact, base::Na
         list_rails();
     if (exact) [[unlikely]]
         rounds_.prefer(assessor_.timed_rail());  // what is timed there should not wait for the others
+    if (now - rounds_.looks().looked >= seldom) [[unlikely]]
+        look_everywhere();
     return rounds_.go(exact, now, [&](std::uint32_t rail) RAILMUX_LAMBDA_IN_LINE {
         return assessor_.may_look(rail, now) ? poll_rail(above, rail, exact, now) : Found::nothing;
     });

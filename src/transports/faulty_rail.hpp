@@ -54,6 +54,7 @@ public:
     [[nodiscard]] Pulse pulse(LinkId link) noexcept override { return rail_->pulse(link); }
     [[nodiscard]] std::optional<std::uint64_t> underway(LinkId link) noexcept override { return rail_->underway(link); }
     void want_arrivals(LinkId link) noexcept override { rail_->want_arrivals(link); }
+    void look_everywhere() noexcept override { rail_->look_everywhere(); }
     [[nodiscard]] bool prefers_get(LinkId link, std::uint64_t bytes) noexcept override {
         return rail_->prefers_get(link, bytes);
     }

@@ -24,8 +24,17 @@ export XDG_CACHE_HOME=/tmp/no-models RAILMUX_LOG=debug RAILMUX_POLICY=round_robi
 cd /tmp
 RANDOM=$seed
 port=5000
+soak=
 problem() {
     echo "PROBLEM: $*"
+    if [ -n "$soak" ] && kill -0 "$soak" 2>/dev/null; then
+        # Where its threads are; and the watchdogs of both ends tell what they wait for.
+        grep -H . /proc/"$(cat pid)"/task/*/{wchan,stack} 2>/dev/null || true
+        for ((i = 0; i < 900; i++)); do
+            kill -0 "$soak" 2>/dev/null || break
+            sleep 0.1
+        done
+    fi
     grep -v ' debug: ' err | tail -c 4000
     exit 1
 }

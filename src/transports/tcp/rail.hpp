@@ -64,6 +64,7 @@ public:
 
     [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
     [[nodiscard]] std::size_t poll(std::span<Event> events) noexcept override;
+    void look_everywhere() noexcept override { next_look_ = polls_; }
     [[nodiscard]] int arm() noexcept override;
 
 private:
