@@ -93,18 +93,16 @@ public:
 
     // --- Messages ----------------------------------------------------------------------------------------------------
 
-    /// Starts sending. Messages from one process to another match receives in the order they were sent. The buffer must stay
-    /// unchanged until the request completes; completion means the buffer may be reused, not that the message has arrived. A
-    /// message leaves at once, but those that follow another one closely leave together, at the latest with the next call that
-    /// progresses (wait, test, progress, ...); and so does the first of them where the peer has not yet confirmed a burst of
-    /// just before, or where the application has been calling in right behind its bursts. Who then computes after a single
-    /// isend without such a call may find that it left with the next one; send() never waits for others. What a rail has no
-    /// room for, because the peer has not looked for long, leaves as it makes room: send(), and wait() and wait_all() of sends,
-    /// return when the rails have taken all that goes to the peer, unless called in a Completion. A message to this process
-    /// itself is copied within the call that finds its other end, whatever its size; sent before it is received it is over
-    /// while it has at most `eager.max` bytes, and what is kept so at most `eager.window`. A gather or scatter list itself may
-    /// go when the call returns; only the bytes must stay. All calls that name a peer throw Error(invalid_argument) for one
-    /// that this context does not know.
+    /// Starts sending. Messages from one process to another match receives in the order they were sent. The buffer
+    /// must stay unchanged until the request completes; completion means the buffer may be reused, not that the message
+    /// has arrived. A message leaves at once, but those that follow another one closely leave together, at the latest with
+    /// the next call that progresses (wait, test, progress, ...); and so does the first of them where the peer has not yet
+    /// confirmed a burst of just before, or where the application has been calling in right behind its bursts. Who then
+    /// computes after a single isend without such a call may find that it left with the next one; send() never waits. A message
+    /// to this process itself is copied within the call that finds its other end, whatever its size; sent before it is received
+    /// it is over while it has at most `eager.max` bytes, and what is kept so at most `eager.window`. A gather or scatter list
+    /// itself may go when the call returns; only the bytes must stay. All calls that name a peer throw Error(invalid_argument)
+    /// for one that this context does not know.
     [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data);
     [[nodiscard]] Request isend(Peer to, Tag tag, ConstBuffer data, Completion done);
     [[nodiscard]] Request isend(Peer to, Tag tag, std::span<const ConstBuffer> gather, Completion done = {});

@@ -211,8 +211,6 @@ void Engine::send(Peer to, Tag tag, ConstBuffer data) {
         return send_and_wait(to, tag, data);
     unlooked_bytes_ += data.size() + message_per_look;
     flush_burst();
-    if (rails_.any_lined_up()) [[unlikely]]
-        wait_for_rails(peer);
     look_if_due();
 }
 

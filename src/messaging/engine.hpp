@@ -164,7 +164,7 @@ private:
     [[nodiscard]] base::Nanoseconds now() const noexcept override { return clock_(); }
     [[nodiscard]] base::Nanoseconds last_now() const noexcept override { return now_; }
     [[nodiscard]] base::Nanoseconds arm(progress::Sleeper& set) override;
-    void slept() override { rails_.watched_until(now()); }
+    void slept() override { rails_.watched_until(now_ = now()); }
     [[nodiscard]] bool wants_look(base::Nanoseconds before) noexcept override;
     [[nodiscard]] std::uint64_t ended() const noexcept override {
         return operations_.ended() + knocks_ + receiver_.unexpected() + target_.notified();
@@ -241,7 +241,6 @@ private:
     [[nodiscard]] Request begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuffer> gather, bool last,
                                      Completion&& done);
     void send_and_wait(Peer to, Tag tag, ConstBuffer data);
-    void wait_for_rails(std::uint32_t peer);
     [[nodiscard]] inline Request isend_own(Tag tag, ConstBuffer data);
     void send_own(Peer self, Tag tag, ConstBuffer data);
     [[nodiscard]] Request begin_own(Tag tag, std::span<const ConstBuffer> gather, Completion&& done);

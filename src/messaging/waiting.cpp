@@ -133,7 +133,7 @@ void Engine::set_progress(ProgressMode mode) {
 RAILMUX_IN_LINE Status Engine::wait_locked(Request& request) {
     Operation& operation = operation_of(request);
     end_burst();
-    if (!operation.over() || look_due() || rails_.any_lined_up()) [[unlikely]]
+    if (!operation.over() || look_due()) [[unlikely]]
         look_for(operation);
     return take(request, operation);
 }
@@ -155,13 +155,6 @@ void Engine::look_for(Operation& operation) {
     } else {
         progress_until([&] { return operation.over(); }, forever, [&] { return operation.seen_over(); });
     }
-    if (const auto peer = operation.status.peer; !operation.receive && peer.valid()) wait_for_rails(peer.index());
-}
-
-/// Whoever has sent may compute next, without a call by which what his rails did not take at once could leave.
-void Engine::wait_for_rails(std::uint32_t peer) {
-    if (calling_back_ == std::this_thread::get_id()) return;  // he looks when the callback is over
-    if (rails_.lined_up(peer)) progress_until([&] { return !rails_.lined_up(peer); }, forever);
 }
 
 std::optional<Status> Engine::test(Request& request) {

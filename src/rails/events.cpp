@@ -29,7 +29,7 @@ void RailManager::watched_until(base::Nanoseconds now) noexcept {
     keeping_up_.slept(now);
 }
 
-/// What is looked at once in 64 polls, or in 1024, would be found after as many milliseconds by who polls each millisecond.
+/// What is looked at once in 64 polls, or in 256, would be found after as many milliseconds by who polls each millisecond.
 void RailManager::look_everywhere() noexcept {
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
         if (rails_[rail].polled) rails_[rail].rail->look_everywhere();

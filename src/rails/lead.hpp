@@ -54,9 +54,9 @@ struct Lead {
 /// choose, half a microsecond, stands between each message and its answer, and between the frames of a burst.
 struct Leads {
     Lead light;
-    Lead heavy;
+    sched::Ticks handed = 0;            // the time that it takes, since nothing was on its way, or earlier
     std::uint32_t last_link = no_link;  // that of heavy ones
-    sched::Ticks handed = 0;            // without a choice, by the time it takes, since nothing was on its way
+    Lead heavy;
 
     /// Whether a frame of so many bytes goes where the light ones went of late.
     [[nodiscard]] RAILMUX_IN_LINE bool takes(std::uint32_t size, const Session& session,
@@ -68,6 +68,7 @@ struct Leads {
                                    base::Nanoseconds now) noexcept {
         const auto bytes = frame.wire_bytes();
         if (came_by != last_link || frame.piece_count > 0 || bytes <= sched::light_bytes) return false;
+        if (session.all_heard()) begin_idle();
         return takes(heavy, bytes, session, now);
     }
     /// One of them is to be found anew, for a frame that had a choice.
@@ -83,17 +84,20 @@ private:
                                              base::Nanoseconds now) noexcept {
         if (now >= lead.until || size > lead.most) [[unlikely]]
             return false;
-        if (handed > lead.slack && !(session.all_heard() && idle_again(lead))) [[unlikely]]
+        if (handed > lead.slack && !(session.all_heard() && goes_on(lead))) [[unlikely]]
             return false;
         handed += lead.time_of(size);
         return true;
     }
-    /// True: what follows that lead may go on.
-    [[nodiscard]] bool idle_again(const Lead& lead) noexcept {
-        light.slack = light.idle_slack;
-        heavy.slack = heavy.idle_slack;
-        handed = 0;
-        return lead.slack >= 0;
+    [[nodiscard, gnu::noinline]] bool goes_on(const Lead& lead) noexcept {
+        begin_idle();
+        return lead.idle_slack > 0;
+    }
+    /// Nothing of ours is on its way.
+    void begin_idle() noexcept {
+        rebase();
+        if (light.idle_slack > 0) light.slack = light.idle_slack;
+        if (heavy.idle_slack > 0) heavy.slack = heavy.idle_slack;
     }
 };
 

@@ -316,7 +316,9 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     }
     if (!policy_.predicts()) return;  // it takes no account of what is spare
     sched::suppose_rates(talk.candidates);
+    const auto before = talk.spreading.now();
     talk.spreading.tell(talk.candidates, paces_, now);
+    if (talk.spreading.now() != before) talk.leads.heavy.until = 0;  // they go another way now
     talk.processors.choose(talk.candidates);
     talk.only = sched::only_choice(talk.candidates);
 }

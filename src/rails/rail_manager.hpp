@@ -144,11 +144,6 @@ public:
         post_dirty();
         return true;
     }
-    /// Whether rails have refused what waits in outboxes, if nothing was sent since flush(): of any peer, or of this one.
-    [[nodiscard]] bool any_lined_up() const noexcept { return !dirty_.empty(); }
-    [[nodiscard]] bool lined_up(std::uint32_t peer) noexcept {
-        return std::ranges::any_of(dirty_, [&](auto slot) { return links_.at(slot).peer == peer; });
-    }
 
     /// Credit: `units` of the peer's data have been taken by the application.
     RAILMUX_IN_LINE void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {

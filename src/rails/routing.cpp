@@ -64,7 +64,9 @@ void RailManager::enter_by_choice(std::uint32_t peer, Conversation& talk, Frame*
 /// the others, which go behind it, show of the rail is what choices go by.
 bool RailManager::follow_heavy(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     const bool first = talk.session.all_heard();
-    if (!ledger_.leads_alone(peer) || !talk.leads.takes_heavy(*frame, talk.session, talk.last_link, now)) return false;
+    if (!ledger_.leads_alone(peer) || talk.heavy_contest.favoured() != none ||
+        !talk.leads.takes_heavy(*frame, talk.session, talk.last_link, now))
+        return false;
     Link& link = *talk.leads.heavy.link;
     if (!first) {
         ledger_.charge_late();
@@ -133,16 +135,18 @@ void RailManager::find_lead(Conversation& talk, const Frame& frame, std::size_t 
         return;
     }
     if (bytes > sched::light_bytes) return find_heavy_lead(talk, bytes, choice, now);
-    if (now < leads.light.until) return;
+    if (now < leads.light.until) {
+        leads.handed += leads.light.time_of(bytes);
+        return;
+    }
     const bool behind = talk.candidates[choice].behind;
     const bool idle = all_idle(talk);
     const auto lasts = behind ? long_lead_time : idle ? idle_lead_time : lead_time;
     leads.rebase();
     leads.light = lead_of(talk, choice, sched::light_bytes, now);
     leads.light.until = now + lasts;
-    if (leads.light.slack == Lead::unlimited) return;
     leads.handed = leads.light.time_of(bytes);
-    if (idle) ledger_.leads_by_idle(leads.light.link->peer);
+    if (idle && leads.light.slack != Lead::unlimited) ledger_.leads_by_idle(leads.light.link->peer);
 }
 
 /// If next to nothing is on the rails, and no trial under way of where such frames go. The others of a burst, the bundles of
@@ -160,13 +164,12 @@ void RailManager::find_heavy_lead(Conversation& talk, std::uint64_t bytes, std::
     ledger_.leads_by_idle(leads.heavy.link->peer);
 }
 
-/// That of frames of at most `most` bytes for which that was the choice. It begins when it is told for how long it holds.
+/// That of frames of at most `most` bytes for which that was the choice. It lasts as long as the caller says.
 Lead RailManager::lead_of(const Conversation& talk, std::size_t choice, std::uint64_t most, base::Nanoseconds now) {
     const auto& chosen = talk.candidates[choice];
     Lead lead{.link = &links_.at(talk.links[choice]), .most = most};
     lead.slack = policy_.lead(talk.candidates, choice, most, now);
     if (lead.slack == Lead::unlimited || all_idle(talk)) lead.idle_slack = lead.slack;
-    if (lead.slack == Lead::unlimited) return lead;
     lead.gap = chosen.stream && most <= sched::light_bytes ? 0 : chosen.cost.gap;
     lead.per_byte = std::min(chosen.cost.per_byte, longest_per_byte);
     return lead;

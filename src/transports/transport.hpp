@@ -272,7 +272,8 @@ public:
         return post({&work, 1}) == 1;
     }
     [[nodiscard]] virtual std::size_t poll(std::span<Event> events) noexcept = 0;
-    /// The next poll leaves out nothing that others look at once in so many polls: it comes long after the one before.
+    /// The next poll leaves out nothing by which messages come that others look at once in so many polls: it comes long after
+    /// the one before.
     virtual void look_everywhere() noexcept {}
 
     /// After an empty poll: a descriptor that turns readable when poll may have something; -1 where `events` is false

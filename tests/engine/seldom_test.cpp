@@ -1,10 +1,7 @@
 // Applications that compute, and seldom look at the rails.
 #include <catch2/catch.hpp>
 
-#include <atomic>
-#include <string>
-#include <thread>
-#include <utility>
+#include <chrono>
 #include <vector>
 
 #include "engine/pair.hpp"
@@ -20,37 +17,6 @@ using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
 }  // namespace
-
-TEST_CASE("threads: who has sent may compute, whatever the rails had no room for", "[engine][shm]") {
-    const bool waits = GENERATE(false, true);
-    auto config = two_rails();
-    Pair pair(config.set("rails", "shm:node"));
-    constexpr unsigned messages = 150;  // a ring has 128 slots
-    const auto data = pattern(8);
-    std::vector<std::byte> into(8);
-    auto first = pair.a.isend(pair.to_b, 1, data);
-    auto receive = pair.b.irecv(pair.to_a, 1, into);
-    CHECK(pair.finish(pair.b, receive).ok());
-    CHECK(pair.finish(pair.a, first).ok());
-    std::atomic<bool> full = false;
-    std::thread sender([&] {
-        std::vector<Request> requests;
-        for (unsigned i = 0; i < messages; ++i) requests.push_back(pair.a.isend(pair.to_b, 1, data));
-        full = true;
-        waits ? static_cast<void>(pair.a.wait_all(requests)) : pair.a.send(pair.to_b, 1, data);
-    });
-    while (!full) std::this_thread::yield();
-    unsigned got = 0;
-    const auto end = SteadyClock::now() + 20s;
-    while (got < messages && SteadyClock::now() < end) {
-        if (auto message = pair.b.mprobe(pair.to_a, 1)) {
-            pair.b.recv(std::move(*message), into);
-            ++got;
-        }
-    }
-    sender.join();
-    CHECK(got == messages);  // though nobody has looked on the other side since
-}
 
 TEST_CASE("who only sends, and seldom, hears of what has come within some milliseconds", "[engine][shm]") {
     const auto* const rails = GENERATE("tcp:*", "shm:node");

@@ -1,6 +1,7 @@
 // Acknowledgements that go by themselves, over links that are slow to take them.
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <string>
 
 #include "unit/rails_world.hpp"
@@ -26,4 +27,25 @@ TEST_CASE("an acknowledgement that waits for its link is no reason for others to
     CHECK(World::now() - begun < 60 * base::millisecond);
     pair.until([&] { return pair.a.manager.idle(1) && pair.b->manager.idle(0); });
     CHECK(pair.b->heard.size() == 2001);
+}
+
+TEST_CASE("a frame is taken out of a queue wherever it stands, and the others keep their order", "[rails]") {
+    FramePool pool;
+    std::array<Frame*, 3> frames{};
+    for (auto& frame : frames) frame = pool.take(FrameHeader::size);
+    for (const std::size_t taken : {0U, 1U, 2U}) {
+        FrameQueue queue;
+        for (auto* frame : frames) queue.push(frame);
+        const auto is = [&](const Frame& frame) { return &frame == frames.at(taken); };
+        CHECK(queue.take(is) == frames.at(taken));
+        CHECK(queue.take(is) == nullptr);
+        queue.push(frames.at(taken));
+        for (std::size_t i = 0; i < frames.size(); ++i) {
+            if (i != taken) CHECK(queue.pop() == frames.at(i));
+        }
+        CHECK(queue.take(is) == frames.at(taken));  // the only one
+        CHECK(queue.empty());
+        CHECK(queue.back() == nullptr);
+    }
+    for (auto* frame : frames) pool.give(frame);
 }

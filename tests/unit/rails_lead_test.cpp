@@ -15,8 +15,8 @@ struct Fixture {
     FramePool pool;
     Session session{pool};
     Leads leads{.light = {.most = 500, .until = 100, .slack = 150, .idle_slack = 150, .gap = 100},
-                .heavy = {.most = 2000, .until = 100, .slack = 2500, .idle_slack = 2500, .gap = 100, .per_byte = 1},
-                .last_link = 3};
+                .last_link = 3,
+                .heavy = {.most = 2000, .until = 100, .slack = 2500, .idle_slack = 2500, .gap = 100, .per_byte = 1}};
 
     Frame* frame(std::uint64_t bytes) {
         Frame* f = pool.take(static_cast<std::size_t>(bytes));
@@ -49,9 +49,9 @@ TEST_CASE("heavy frames follow for a while, if they are not longer than was thou
     t.hear();
     CHECK_FALSE(t.takes(2001));
     CHECK(t.takes(sched::light_bytes + 1));
+    t.hear();
     CHECK_FALSE(t.takes(sched::light_bytes));  // light ones have another lead
     CHECK_FALSE(t.takes(1000, 50, 4));         // the peer uses another link now
-    t.hear();
     CHECK_FALSE(t.takes(1000, 100));
     CHECK(t.takes(1000, 99));
     t.hear();
@@ -97,6 +97,16 @@ TEST_CASE("frames follow until the slack is used up, which is there again when a
     SECTION("of those that no load has to do with") {
         t.leads.heavy.slack = t.leads.heavy.idle_slack = Lead::unlimited;
         for (int i = 0; i < 1000; ++i) CHECK(t.takes(2000));
+    }
+    SECTION("of both, where loads have nothing to do with the one of heavy ones") {
+        t.leads.heavy.slack = t.leads.heavy.idle_slack = Lead::unlimited;
+        CHECK(t.takes(2000));
+        CHECK_FALSE(t.takes_light(500));
+    }
+    SECTION("of one for which each has a choice of its own") {
+        t.leads.light.slack = t.leads.light.idle_slack = 0;
+        t.leads.handed = 1;
+        CHECK_FALSE(t.takes_light(500));
     }
     SECTION("of one that was found when something was on the rails") {
         t.leads.light.idle_slack = -1;
