@@ -268,7 +268,7 @@ private:
     }
     bool pass(base::Nanoseconds now);
     /// Who finds all over without a look at the rails is to look now and then all the same. `now_` is of the last call that
-    /// sent.
+    /// sent or looked.
     [[nodiscard]] RAILMUX_IN_LINE bool look_due() const noexcept {
         return unlooked_bytes_ >= bytes_per_look || now_ - looked_ >= longest_unlooked;
     }

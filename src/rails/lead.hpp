@@ -54,7 +54,7 @@ struct Lead {
 /// choose, half a microsecond, stands between each message and its answer, and between the frames of a burst.
 struct Leads {
     Lead light;
-    sched::Ticks handed = 0;            // the time that it takes, since nothing was on its way, or earlier
+    sched::Ticks handed = 0;            // by the time it takes: since nothing was on its way, or from before
     std::uint32_t last_link = no_link;  // that of heavy ones
     Lead heavy;
 

@@ -30,10 +30,7 @@ problem() {
     if [ -n "$soak" ] && kill -0 "$soak" 2>/dev/null; then
         # Where its threads are; and the watchdogs of both ends tell what they wait for.
         grep -H . /proc/"$(cat pid)"/task/*/{wchan,stack} 2>/dev/null || true
-        for ((i = 0; i < 900; i++)); do
-            kill -0 "$soak" 2>/dev/null || break
-            sleep 0.1
-        done
+        timeout 90 tail --pid="$soak" -f /dev/null || true
     fi
     grep -v ' debug: ' err | tail -c 4000
     exit 1
