@@ -244,7 +244,7 @@ void Ledger::learn_from_train(const Link& link, const sched::Train& train, std::
     const auto service = now - train.begin - held.value_or(0) - ways / sched::ticks_per_ns;
     const bool together = (train.end - train.begin) * 8 <= service;
     const bool in_time = (now - looks_.looked) * 8 <= service;  // we had just looked, and it was not there
-    const bool known = held || acknowledged_within * 8 <= service || pace.tried(busy_.time());
+    const bool known = held || sched::acknowledged_within * 8 <= service || pace.tried(busy_.time());
     if (together && in_time && known)
         pace.lone({train.bytes, train.messages, service}, talk.candidates[link.place].cost.per_byte, now, busy_.time());
 }
@@ -278,8 +278,8 @@ void Ledger::compare(const Link& by, const FrameHeader& header, const Frame& fra
 
 void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     talk.refreshed = now;
-    if (talk.links.size() > 1 && talk.only == Conversation::none) look_for_landed(talk, now);
-    node_.look(now);
+    if (talk.has_choice()) look_for_landed(talk, now);
+    node_.look(now, paces_);
     sched::Candidate* trusted = nullptr;
     auto least = std::numeric_limits<sched::Ticks>::max();
     for (std::size_t i = 0; i < talk.links.size(); ++i) {

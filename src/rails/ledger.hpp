@@ -213,8 +213,6 @@ private:
     static constexpr base::Nanoseconds time_out = 100 * base::millisecond;
     // A rail of 8 Mbit/s: who says that one is slower moves nothing else by it.
     static constexpr sched::Ticks slowest_told = sched::to_ticks(base::microsecond);
-    // A peer that is not busy elsewhere acknowledges within that.
-    static constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
     // Of so many frames one is noted to compare prediction and delivery: enough to judge by, and next to nothing a frame.
     static constexpr std::uint32_t frames_per_prediction = 64;
     static constexpr std::uint32_t noted_mask = frames_per_prediction - 1;

@@ -84,6 +84,9 @@ struct Conversation {
         return !links.empty() && waiting.empty() && session.open_for_messages();
     }
 
+    /// Whether there is more than one link to choose from, as far as is known.
+    [[nodiscard]] bool has_choice() const noexcept { return links.size() > 1 && only == none; }
+
     /// How many links there are to choose from.
     [[nodiscard]] std::uint32_t choices() const noexcept {
         return static_cast<std::uint32_t>(std::ranges::count(candidates, false, &sched::Candidate::spare));

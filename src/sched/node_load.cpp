@@ -18,6 +18,9 @@ constexpr base::Nanoseconds list_every = base::second / 2;
 // More than this is not on a rail: not within any time that matters.
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
+// A rail of 8 Mbit/s, while its G is not known.
+constexpr Ticks slowest = to_ticks(base::microsecond);
+
 constexpr auto relaxed = std::memory_order_relaxed;
 }  // namespace
 
@@ -129,13 +132,27 @@ void NodeLoad::list(base::Nanoseconds now) noexcept {
     }
 }
 
-void NodeLoad::look_now(base::Nanoseconds now) noexcept {
+void NodeLoad::look_now(base::Nanoseconds now, std::span<const Pace> paces) noexcept {
     if (now >= next_list_ || table_->changes.load(std::memory_order_acquire) != changes_) list(now);
     next_look_ = now + look_every + static_cast<base::Nanoseconds>(listed_.size()) * look_every_line;
     for (auto& own : own_) own.others.backlog = 0;
     const bool turn = now >= window_end_;
     if (turn) window_end_ = now + window;
     for (auto& listed : listed_) note(listed, now, turn);
+    if (!paces.empty()) leave_out_carried(paces);
+}
+
+/// The rail serves all who have something on it by turns: until it has had the time for all of that nobody's may have gone.
+void NodeLoad::leave_out_carried(std::span<const Pace> paces) noexcept {
+    for (auto& own : own_) own.lines = own.others.backlog;
+    for (const auto& listed : listed_) {
+        if (listed.counted == 0 || listed.silent <= acknowledged_within) continue;
+        auto& own = own_[listed.rail];
+        const auto& pace = paces[listed.rail];
+        const auto per_byte = pace.per_byte() > 0 ? pace.per_byte() : slowest;
+        const auto carried = static_cast<std::uint64_t>(to_ticks(listed.silent - acknowledged_within) / per_byte);
+        if (carried >= own.lines + pace.backlog()) own.others.backlog -= listed.counted;
+    }
 }
 
 void NodeLoad::note(Listed& listed, base::Nanoseconds now, bool turn) noexcept {
@@ -155,7 +172,9 @@ void NodeLoad::note(Listed& listed, base::Nanoseconds now, bool turn) noexcept {
     // Both ways: they may have read their clock after we read ours. Without signs, because a stamp may be anything.
     const auto age = static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(listed.line->stamp.load(relaxed));
     const bool fresh = age + stale < 2 * stale;
-    if (fresh && backlog < most_bytes) own.others.backlog += std::min(backlog, moved);
+    listed.counted = fresh && backlog < most_bytes ? std::min(backlog, moved) : 0;
+    listed.silent = static_cast<base::Nanoseconds>(age);
+    own.others.backlog += listed.counted;
     listed.last = counts;
 }
 

@@ -5,6 +5,8 @@
 // a process may end at any instant, and the worst that its line can do is to be wrong. So nothing in the table is believed
 // beyond what is harmless: of a backlog counts only what has moved in the last 10 to 20 ms, because what neither was handed
 // over nor came through in that time is not what keeps the rail busy; what nobody has written to for a second does not count.
+// Nor does what has not changed for so long that the rail has carried since all that anybody has on it: whoever handed that
+// over computes, and has not looked for the acknowledgement.
 // Lines of the dead, and whatever else does not move, are therefore nothing, without anybody having to clean up.
 //
 // Threads: one thread at a time per object; any number of objects, in any number of processes, share a table.
@@ -17,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -80,9 +83,9 @@ public:
         own.line->stamp.store(now, std::memory_order_relaxed);
     }
 
-    /// Notes what the others have on the rails, unless it was done a moment ago.
-    void look(base::Nanoseconds now) noexcept {
-        if (now >= next_look_) look_now(now);
+    /// Notes what the others have on the rails, unless it was done a moment ago. `paces`: of our rails, if they are known.
+    void look(base::Nanoseconds now, std::span<const Pace> paces = {}) noexcept {
+        if (now >= next_look_) look_now(now, paces);
     }
     /// As seen by the last look.
     [[nodiscard]] const Others& others(std::uint32_t rail) const noexcept { return own_[rail].others; }
@@ -103,6 +106,7 @@ private:
         std::uint64_t device = 0;  // 0: not shared
         Others others;
         std::uint64_t arrivals = 0;  // not taken yet
+        std::uint64_t lines = 0;     // what the others' lines tell of the backlog
     };
     struct Counts {
         std::uint64_t sent = 0;
@@ -111,12 +115,15 @@ private:
     struct Listed {  // a line of somebody else for one of our rails
         const LoadLine* line = nullptr;
         std::uint32_t rail = 0;
-        Counts before;  // 10 to 20 ms ago, or at the look before this one
-        Counts middle;  // less than 10 ms ago
-        Counts last;    // at the last look
+        Counts before;                 // 10 to 20 ms ago, or at the look before this one
+        Counts middle;                 // less than 10 ms ago
+        Counts last;                   // at the last look
+        std::uint64_t counted = 0;     // of its backlog,
+        base::Nanoseconds silent = 0;  // which has not changed for so long
     };
 
-    void look_now(base::Nanoseconds now) noexcept;
+    void look_now(base::Nanoseconds now, std::span<const Pace> paces) noexcept;
+    void leave_out_carried(std::span<const Pace> paces) noexcept;
     void note(Listed& listed, base::Nanoseconds now, bool turn) noexcept;
     void list(base::Nanoseconds now) noexcept;
     void drop_damaged(Own& own) noexcept;

@@ -39,6 +39,10 @@ inline constexpr std::uint64_t light_bytes = 512;
 // Others are heavy, up to the longest that goes without being asked for (eager.max and headers).
 inline constexpr std::uint64_t heavy_bytes = 16 * 1024 + 512;
 
+// A peer that is not busy elsewhere acknowledges within that: acknowledgements are kept back for up to 100 us, and looked for
+// between other things.
+inline constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
+
 /// A link that could carry the message, as the policy sees it.
 struct Candidate {
     std::uint32_t rail = 0;       // local rail, the same number whatever the destination

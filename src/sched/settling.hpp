@@ -40,7 +40,7 @@ private:
 inline void settle(std::span<Pace> paces, std::uint64_t rails, NodeLoad& node, BusyClock& busy, base::Nanoseconds now,
                    const Seen& seen = {}) noexcept {
     busy.acknowledged(now);
-    node.look(now);
+    node.look(now, paces);
     for (; rails != 0; rails &= rails - 1) {
         const auto rail = static_cast<std::uint32_t>(std::countr_zero(rails));
         auto& pace = paces[rail];

@@ -9,8 +9,6 @@ namespace {
 constexpr std::uint64_t same_size_bytes = 1024;
 // Latencies that differ by less are the same: that is how late one looks.
 constexpr Ticks same_latency = to_ticks(base::microsecond);
-// Acknowledgements are kept back for up to 100 us, and looked for between other things.
-constexpr base::Nanoseconds acknowledged_within = 250 * base::microsecond;
 
 // To look where one did not look before takes no more than a twentieth of that.
 constexpr Ticks worth_resting = to_ticks(20 * base::microsecond);

@@ -183,7 +183,7 @@ void World::learn_from_trial(const Ack& ack) {
 void World::settle() { sched::settle(paces_, std::exchange(acknowledged_, 0), node_, busy_, now_); }
 
 void World::refresh(Peer& peer) {
-    node_.look(now_);
+    node_.look(now_, paces_);
     for (std::size_t i = 0; i < peer.candidates.size(); ++i) {
         auto& candidate = peer.candidates[i];
         const auto& pace = paces_[candidate.rail];

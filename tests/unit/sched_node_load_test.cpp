@@ -100,6 +100,39 @@ TEST_CASE("who dies is not counted for longer than 20 ms", "[sched][node]") {
     CHECK(a.sees(0, now + 10 * base::millisecond) == 0);
 }
 
+TEST_CASE("what has not changed since the rail had time for all that is on it is there no longer", "[sched][node]") {
+    const auto table = std::make_unique<LoadTable>();
+    Process a(*table, 1, {eth0});
+    Process computes(*table, 2, {eth0});
+    Process third(*table, 3, {eth0});
+    std::vector<sched::Pace> paces(1);
+    const bool known = GENERATE(true, false);
+    const base::Nanoseconds per_byte = known ? 8 : 1000;  // if nobody knows it
+    if (known) paces.front().measured(sched::to_ticks(per_byte), 0);
+    const auto sees = [&](base::Nanoseconds now) {
+        a.load.look(now, paces);
+        return a.load.others(0).backlog;
+    };
+    const base::Nanoseconds sent = base::millisecond;
+    std::uint64_t all = 1000;
+    computes.send(0, 1000, sent);
+    SECTION("alone") {}
+    SECTION("beside what is ours") {
+        all += 2000;
+        paces.front().sent(2000, sent);
+    }
+    SECTION("beside a third one's") {
+        all += 3000;
+        third.send(0, 3000, sent);
+    }
+    const auto theirs = all - paces.front().backlog();
+    const auto carried = sent + sched::acknowledged_within + static_cast<base::Nanoseconds>(all) * per_byte;
+    CHECK(sees(carried - 10 * base::microsecond) == theirs);
+    CHECK(sees(carried + 10 * base::microsecond) == 0);
+    computes.send(0, 500, carried + 20 * base::microsecond);  // what was there before may be so still
+    CHECK(sees(carried + 40 * base::microsecond) >= 1500);
+}
+
 TEST_CASE("who has not looked for long counts nothing that is older than a second", "[sched][node]") {
     const auto table = std::make_unique<LoadTable>();
     Process a(*table, 1, {eth0});
