@@ -61,10 +61,12 @@ void Feeder::feed_link(Link& link, base::Nanoseconds now) {
         // That the rail was late shows at the end of what it got.
         const bool last =
             plan_.given(link, frame->payload > 0 ? frame->payload : most);  // nothing is put that was denied
-        if (talk.links.size() > 1 && talk.only != link.place) ledger_.time(link, *frame, now, last);
+        const bool timed = talk.links.size() > 1 && talk.only != link.place;
+        const auto asked = timed ? ledger_.ask(link, *frame, now, last) : Ledger::Asked::no;
         ledger_.look(link);
         host_.line_up(link, frame, now);
         ledger_.charge(link, *frame, now);
+        if (timed) ledger_.note(link, *frame, asked);
     }
 }
 

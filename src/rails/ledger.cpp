@@ -72,7 +72,7 @@ void Ledger::charge_noted(const Link& link, const Row& row) {
 }
 
 /// Link by link: what is known of a rail is looked at once for all that was given to it in a row; and of what it costs nothing
-/// is learnt between two rows.
+/// is learnt between two rows. Heavy ones are noted, each by itself.
 void Ledger::charge_late() {
     const auto late = std::span(late_).first(late_count_);
     late_count_ = 0;
@@ -81,8 +81,11 @@ void Ledger::charge_late() {
         Row row{.frames = &late[next], .bytes = first.wire_bytes(), .begun = first.sent, .ended = first.sent};
         first.charged = true;
         const auto slot = first.link;
-        const bool alone = noted(first);
-        for (++next; !alone && next < late.size() && late[next]->link == slot && !noted(*late[next]); ++next) {
+        const bool heavy = first.payload > sched::light_bytes;
+        const bool alone = heavy || noted(first);
+        for (++next; !alone && next < late.size() && late[next]->link == slot && !noted(*late[next]) &&
+                     late[next]->payload <= sched::light_bytes;
+             ++next) {
             late[next]->charged = true;
             row.bytes += late[next]->wire_bytes();
             row.ended = late[next]->sent;
@@ -95,6 +98,8 @@ void Ledger::charge_late() {
             look(link);
         }
         charge_row(link, row);
+        if (heavy && link.state == LinkState::live && peers_[link.peer].talk->has_choice())
+            note(link, first, Asked::no);
     }
 }
 

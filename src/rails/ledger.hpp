@@ -10,6 +10,9 @@
 // Threads: one engine at a time.
 // Lifetime: owned by the rail manager; refers to its links, peers and policy. Frames put off are charged before they are
 // released.
+//
+// When frames come is known of some, as the peer is asked, and of the last heavy one before them. What was known of the rail
+// when such a frame was handed over is noted with its charge (note), which may be when it has left.
 #pragma once
 
 #include <array>
@@ -39,6 +42,9 @@ namespace railmux::rails {
 
 class Ledger {
 public:
+    /// Whether the peer is asked when a frame comes, and why.
+    enum class Asked : std::uint8_t { no, due, at_end };
+
     // Frames up to this size show the latency of a link.
     static constexpr std::uint64_t small_bytes = sched::small_bytes;
 
@@ -95,19 +101,22 @@ public:
         auto& followed = talk.followed;
         if (header.ack == followed.seq + 1 && followed.link == link.slot) answered(link, followed, header, now);
     }
-    /// Asks the peer when this frame comes, which is about to be handed to the link, if that has not been asked for long, or
-    /// more than before is waiting there, or it is the `last` for a while. All that was put off is charged.
-    void time(Link& link, Frame& frame, base::Nanoseconds now, bool last = false) noexcept;
+    /// Whether the peer is to be asked when this frame comes, which is about to be handed to the link: that has not been asked
+    /// for long, or more than before is waiting there.
+    [[nodiscard]] bool due(const Link& link, const Frame& frame, base::Nanoseconds now) const noexcept;
+    /// Asks the peer then, or if it is the `last` for a while. note() is to be called when it has been charged.
+    [[nodiscard]] Asked ask(const Link& link, Frame& frame, base::Nanoseconds now, bool last = false) const noexcept;
+    /// What is known of the rail now, with the frame, for when it is known when that came. Of heavy ones that is always noted
+    /// where there is a choice: what comes after them may tell when they came. All that was put off is charged.
+    void note(Link& link, const Frame& frame, Asked asked) noexcept;
     /// The same of the last of several light ones that leave together, by a lead: the first of a burst leaves by itself, and is
     /// in time on a rail that holds up all that follow. What waits for the link now leaves next.
     void time_gathered(Link& link, base::Nanoseconds now);
+    /// When what waits for the link now, some of which will be noted, is given to the rail, is to be told: posting().
+    static void await_posting(Link& link) noexcept { link.timed_waits = true; }
     /// The rail of the link is given all that waits for it, now. Until then it was no doing of the rail's that it had not come,
     /// unless that was full: other messages of a burst, and other rails' share of it, take the processor some ten microseconds.
     static void posting(Link& link, base::Nanoseconds now) noexcept;
-    /// It was given it as soon as that was decided.
-    static void posted_at_once(Link& link) noexcept {
-        link.timed_waits = link.timed.waits = link.timed_end.waits = link.latest.waits = false;
-    }
     /// The answer, from the peer's clock: what it says of the rail it says whatever its own way took. With what is returned, if
     /// it is anything, learn_from_timed is to be called, when all that it acknowledges has been: by then another frame may be
     /// timed, so it is a copy.
@@ -243,6 +252,9 @@ private:
     void charge_row(Link& link, const Row& row);
     void charge_noted(const Link& link, const Row& row);
     void learn_from(const Link& by, const FrameHeader& header, const Frame& frame, base::Nanoseconds now);
+    [[nodiscard]] static bool rests(const Link::Timed& timed, base::Nanoseconds spacing,
+                                    base::Nanoseconds now) noexcept;
+    [[nodiscard]] Link::Timed timing_of(const Link& link, const Frame& frame) const noexcept;
     [[nodiscard]] sched::Ticks latency(const Link& link, base::Nanoseconds now) const noexcept;
     void learn_from_train(const Link& link, const sched::Train& train, std::uint32_t with, base::Nanoseconds now,
                           std::optional<base::Nanoseconds> held);

@@ -6,82 +6,84 @@
 
 namespace railmux::rails {
 
-void Ledger::time(Link& link, Frame& frame, base::Nanoseconds now, bool last) noexcept {
-    const auto ahead = paces_[link.rail].backlog() + frame.wire_bytes();
-    const auto rests = [&](const Link::Timed& timed, base::Nanoseconds spacing) {
-        return now - timed.sent < (timed.awaited ? time_out : spacing);
-    };
-    const bool grown = ahead >= sched::Pace::timed_bytes && ahead > 2 * link.timed.ahead;
-    const bool due = grown || !rests(link.timed, link.late ? late_time_spacing : time_spacing);
-    const bool asks = due || (last && !rests(link.timed_end, 0));
-    const bool heavy = frame.payload > sched::light_bytes;
-    if (!asks && !heavy) return;
-    const auto& session = peers_[link.peer].talk->session;
-    const auto& pace = paces_[link.rail];
-    const auto train = pace.backlog() > 0 ? pace.train() : sched::Train{.begin = now};
-    const auto* first = link.outbox.front();
-    const bool train_waits = first == nullptr ? pace.backlog() == 0 : first->posted == 0 && first->sent == train.begin;
-    const Link::Timed one{.seq = frame.seq,
-                          .awaited = true,
-                          .ours = ours(link.rail),
-                          .alone = ahead == frame.bytes && frame.bytes > small_bytes,  // bulk shows rates
-                          .messages = session.numbered() - session.heard(),
-                          .ahead = ahead,
-                          .since_idle = link.underway.handed_since(train.begin) + frame.wire_bytes(),
-                          .idle = train.begin,
-                          .position = pace.handed() + frame.wire_bytes(),
-                          .end = link.underway.handed() + frame.wire_bytes(),
-                          .sent = now,
-                          .waits = true,
-                          .train_waits = train_waits};
-    link.timed_waits = true;
-    if (asks) {
-        (due ? link.timed : link.timed_end) = one;
-        if (due && ahead == frame.wire_bytes()) {
-            link.before = std::exchange(link.latest, {});
-            link.asked = frame.seq;
-        }
+/// Whether one like this is not to be asked of yet.
+bool Ledger::rests(const Link::Timed& timed, base::Nanoseconds spacing, base::Nanoseconds now) noexcept {
+    return now - timed.sent < (timed.awaited ? time_out : spacing);
+}
+
+bool Ledger::due(const Link& link, const Frame& frame, base::Nanoseconds now) const noexcept {
+    auto ahead = paces_[link.rail].backlog() + frame.wire_bytes();
+    for (const Frame* late : std::span(late_).first(late_count_)) {
+        if (late->rail == link.rail) ahead += late->wire_bytes();
     }
-    if (heavy) link.latest = asks ? Link::Timed{} : one;
-    if (!asks) return;
+    const bool grown = ahead >= sched::Pace::timed_bytes && ahead > 2 * link.timed.ahead;
+    return grown || !rests(link.timed, link.late ? late_time_spacing : time_spacing, now);
+}
+
+Ledger::Asked Ledger::ask(const Link& link, Frame& frame, base::Nanoseconds now, bool last) const noexcept {
+    const bool due = this->due(link, frame, now);
+    if (!due && (!last || rests(link.timed_end, 0, now))) return Asked::no;
     frame.flags |= frame_flag::timed;
     add_flag(frame.data(), frame_flag::timed);
+    return due ? Asked::due : Asked::at_end;
+}
+
+void Ledger::note(Link& link, const Frame& frame, Asked asked) noexcept {
+    const bool heavy = frame.payload > sched::light_bytes;
+    if (asked == Asked::no && !heavy) return;
+    const auto one = timing_of(link, frame);
+    if (asked == Asked::due && one.ahead == frame.wire_bytes()) {
+        link.before = std::exchange(link.latest, {});
+        link.asked = frame.seq;
+    }
+    if (asked != Asked::no) (asked == Asked::due ? link.timed : link.timed_end) = one;
+    if (heavy) link.latest = asked == Asked::no ? one : Link::Timed{};
+    link.timed_waits = link.timed_waits || one.waits;
+}
+
+/// ... of a frame that is the last that was charged. It may have left since, together with others.
+Link::Timed Ledger::timing_of(const Link& link, const Frame& frame) const noexcept {
+    const auto& pace = paces_[link.rail];
+    const auto& posting = link.posting;
+    const auto* first = link.outbox.front();
+    const auto begun = pace.train().begin;
+    return {.seq = frame.seq,
+            .awaited = true,
+            .ours = ours(link.rail),
+            .alone = pace.backlog() == frame.bytes && frame.bytes > small_bytes,  // bulk shows rates
+            .messages = frame.seq + 1 - peers_[link.peer].talk->session.heard(),
+            .ahead = pace.backlog(),
+            .since_idle = link.underway.handed_since(begun),
+            .idle = begun == posting.first ? posting.at : begun,
+            .position = pace.handed(),
+            .end = link.underway.handed(),
+            .sent = frame.sent >= posting.first ? std::max(frame.sent, posting.at) : frame.sent,
+            .waits = frame.queued,
+            .train_waits = first != nullptr && first->posted == 0 && first->sent == begun};
 }
 
 void Ledger::time_gathered(Link& link, base::Nanoseconds now) {
     Frame* const last = link.outbox.back();
     if (last == link.outbox.front() || last->acked || last->piece_count > 0 || last->posted > 0) return;
     if (last->wire_bytes() > sched::light_bytes || (last->flags & frame_flag::timed) != 0) return;
-    const auto& timed = link.timed_end;
-    if (now - timed.sent < (timed.awaited ? time_out : gathered_time_spacing)) return;
+    if (rests(link.timed_end, gathered_time_spacing, now)) return;
     charge_late();
-    const auto& session = peers_[link.peer].talk->session;
-    const auto& pace = paces_[link.rail];
-    const auto since_idle = link.underway.handed_since(pace.train().begin);
-    link.timed_end = {.seq = last->seq,
-                      .awaited = true,
-                      .ours = ours(link.rail),
-                      .alone = pace.backlog() == since_idle && since_idle > small_bytes,
-                      .messages = session.numbered() - session.heard(),
-                      .ahead = pace.backlog(),
-                      .since_idle = since_idle,
-                      .idle = pace.train().begin,
-                      .position = pace.handed(),
-                      .end = link.underway.handed(),
-                      .sent = now,
-                      .waits = true};
+    auto& end = link.timed_end;
+    end = timing_of(link, *last);
+    end.alone = end.ahead == end.since_idle && end.since_idle > small_bytes;
     link.timed_waits = true;
     last->flags |= frame_flag::timed;
     add_flag(last->data(), frame_flag::timed);
 }
 
 void Ledger::posting(Link& link, base::Nanoseconds now) noexcept {
+    if (!std::exchange(link.timed_waits, false)) return;
     for (auto* timed : {&link.timed, &link.timed_end, &link.latest}) {
-        if (!timed->waits || link.refused) continue;
+        if (!std::exchange(timed->waits, false) || link.refused) continue;
         timed->sent = now;
         if (timed->train_waits) timed->idle = now;
     }
-    posted_at_once(link);
+    if (!link.refused && !link.outbox.empty()) link.posting = {.first = link.outbox.front()->sent, .at = now};
 }
 
 std::optional<Link::Timed> Ledger::timed(Link& link, const FrameHeader& header, const Arrival& there,

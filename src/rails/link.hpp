@@ -131,6 +131,12 @@ struct Link {
     Timed before;     // it was the last when another one was timed on the idle rail, whose answer tells of it, too
     std::uint32_t asked = 0;   // the number of that one
     bool timed_waits = false;  // one of these waits for its rail
+    /// Of what the rail was given last together, where that was to be noted.
+    struct Posting {
+        base::Nanoseconds first = 0;  // when the first of it was decided,
+        base::Nanoseconds at = 0;     // and when the rail was given it
+    };
+    Posting posting;
     /// What the peer has sent last that was more than a few bytes.
     struct Came {
         std::uint32_t seq = 0;

@@ -22,7 +22,7 @@ constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
 
 /// Whether next to nothing is on any of the rails.
 bool all_idle(const Conversation& talk) noexcept {
-    return std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog <= sched::small_bytes; });
+    return std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog <= sched::light_bytes; });
 }
 
 }  // namespace
@@ -68,13 +68,14 @@ bool RailManager::follow_heavy(std::uint32_t peer, Conversation& talk, Frame* fr
         !talk.leads.takes_heavy(*frame, talk.session, talk.last_link, now))
         return false;
     Link& link = *talk.leads.heavy.link;
-    if (!first) {
+    const bool timed = !first && ledger_.due(link, *frame, now);
+    if (timed) {
         ledger_.charge_late();
         ledger_.look(link);
     }
     number(talk, *frame, now);
     ledger_.set_leads_aside();
-    first ? hand_over(link, talk, frame, now) : hand_over_timed(link, talk, frame, now);
+    timed ? hand_over_timed(link, talk, frame, now) : hand_over(link, talk, frame, now);
     ledger_.leads_by_idle(peer);
     note_choice(talk, *frame, link.place, now);
     return true;
@@ -94,28 +95,31 @@ void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now
 void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     if (frame->token != 0 || !post_at_once(link, talk, *frame, now)) line_up(link, frame, now);
     put_off(link, talk, *frame, now);
-    if (frame->wire_bytes() > sched::light_bytes) due_ = 0;
+    if (frame->wire_bytes() <= sched::light_bytes) return;
+    due_ = 0;
+    if (frame->queued && talk.has_choice()) Ledger::await_posting(link);
 }
 
 /// What the link carries shows what it takes.
 void RailManager::hand_over_timed(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    ledger_.time(link, *frame, now);
+    const auto asked = ledger_.ask(link, *frame, now);
     const bool plain = frame->piece_count == 0 && frame->token == 0;
     if (plain && post_at_once(link, talk, *frame, now)) {
-        Ledger::posted_at_once(link);
         ledger_.charge(link, *frame, now);
     } else {
         enqueue(link, frame, now);
     }
+    ledger_.note(link, *frame, asked);
 }
 
 /// What becomes of frames that go so shows whether others should.
 void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now) {
     const bool light = frame.wire_bytes() <= sched::light_bytes;
     if (!light && frame.wire_bytes() <= sched::heavy_bytes && policy_.predicts()) {
-        talk.spreading.went(frame.wire_bytes(), talk.session, talk.candidates, talk.large, talk.follows, now);
+        talk.spreading.went(frame.wire_bytes(), choice, talk.session, talk.candidates, talk.large, talk.follows, now);
     }
-    if (talk.candidates[choice].behind && policy_.predicts() && (light || !talk.spreading.lone())) {
+    const bool contested = light ? !sched::goes_along(talk.candidates, frame.wire_bytes()) : !talk.spreading.lone();
+    if (talk.candidates[choice].behind && policy_.predicts() && contested) {
         const sched::Contest::Score score{.handed = talk.session.numbered(),
                                           .sent = talk.session.heard(),
                                           .received = talk.session.ack(),
@@ -162,6 +166,9 @@ void RailManager::find_heavy_lead(Conversation& talk, std::uint64_t bytes, std::
     leads.last_link = talk.last_link;
     leads.handed = leads.heavy.time_of(bytes);
     ledger_.leads_by_idle(leads.heavy.link->peer);
+    if (!sched::goes_along(talk.candidates, sched::light_bytes)) return;
+    leads.light = lead_of(talk, choice, sched::light_bytes, now);
+    leads.light.until = leads.heavy.until;
 }
 
 /// That of frames of at most `most` bytes for which that was the choice. It lasts as long as the caller says.

@@ -95,7 +95,7 @@ void RailManager::post_dirty() {
 
 bool RailManager::post_outbox(Link& link) {
     auto& talk = *peers_[link.peer].talk;
-    if (talk.links.size() > 1 && talk.only == Conversation::none) ledger_.time_gathered(link, now_);
+    if (talk.has_choice()) ledger_.time_gathered(link, now_);
     auto& rail = *rails_[link.rail].rail;
     const auto stamp = stamp_of(talk, now_);
     const bool slow = ledger_.slow(link.rail);

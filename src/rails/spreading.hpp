@@ -37,8 +37,9 @@ public:
         lulls_.came_through(when);
         under_way_ = static_cast<std::int32_t>(number - end_) < 0;
     }
-    /// One of so many bytes goes. `large`: changes when one is sent that is longer than heavy ones; `follows`: the peer tries.
-    void went(std::uint64_t bytes, const Session& session, std::span<const sched::Candidate> candidates,
+    /// One of so many bytes goes by the link of that place. `large`: changes when one is sent that is longer than heavy ones;
+    /// `follows`: the peer tries.
+    void went(std::uint64_t bytes, std::size_t place, const Session& session, std::span<sched::Candidate> candidates,
               std::uint32_t large, bool follows, base::Nanoseconds when) noexcept {
         sched::SpreadContest::Score score{
             .handed = session.numbered(), .sent = session.heard(), .received = session.ack(), .others = large};
@@ -50,6 +51,11 @@ public:
         score.rates_shown = sched::rates_shown(candidates);
         score.rates_supposed = sched::rates_supposed(candidates);
         contest_.went(bytes, score, follows, when);
+        last_ = when;
+        for (std::size_t i = 0; i < candidates.size(); ++i) {
+            candidates[i].with_heavy = true;
+            candidates[i].last_heavy = i == place;
+        }
     }
 
     /// Tells the candidates how the next ones go. Turns that served are kept while another way is tried; who follows does not
@@ -59,7 +65,10 @@ public:
         if (contest_.lone()) lulls_.expect(longest_delivery(candidates));
         const auto before = std::exchange(now_, contest_.spread(there_));
         const auto active = when - lulls_.all();
-        for (auto& candidate : candidates) candidate.spread = now_;  // also where links are others now
+        for (auto& candidate : candidates) {  // also where links are others now
+            candidate.spread = now_;
+            candidate.with_heavy = when - last_ < with_heavy;
+        }
         if (now_ != before && before == sched::Spread::by_rate) turns_ended_ = active;
         if (now_ != sched::Spread::by_rate) return;
         const bool goes_on = now_ == before || (!contest_.trying() && active - turns_ended_ < longest_trial);
@@ -80,10 +89,14 @@ private:
     // Windows of 40 ms at most, and what comes before these.
     static constexpr base::Nanoseconds longest_trial = 150 * base::millisecond;
 
+    // Light frames belong to bursts of heavy ones if these went so short a time ago.
+    static constexpr base::Nanoseconds with_heavy = base::millisecond;
+
     sched::SpreadContest contest_;
     sched::Lulls lulls_;
-    bool under_way_ = false;  // a heavy one of ours is,
-    std::uint32_t end_ = 0;   // ... one beyond its number
+    base::Nanoseconds last_ = -with_heavy;  // when a heavy one went
+    bool under_way_ = false;                // one of ours is,
+    std::uint32_t end_ = 0;                 // ... one beyond its number
     sched::RateTurns turns_;
     sched::Spread now_ = sched::Spread::predicted;
     sched::Spread there_ = sched::Spread::predicted;  // as the peer says

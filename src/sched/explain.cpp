@@ -59,13 +59,13 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
     if (verdict.favoured) {
         return "one of the ends does not keep up, and messages fared best over it, or it is tried";
     }
+    if (verdict.spread != Spread::predicted) {
+        return fmt::format("bursts like it fare best {}, or that is tried", to_string(verdict.spread));
+    }
     if (candidates[verdict.choice].behind && chosen.share <= light_bytes) {
         return fmt::format(
             "one of the ends does not keep up, and {} bytes would be there first over it, whatever waits",
             Vft::behind_bytes);
-    }
-    if (verdict.spread != Spread::predicted) {
-        return fmt::format("bursts like it fare best {}, or that is tried", to_string(verdict.spread));
     }
     if (verdict.rested) {
         return std::any_of(candidates.begin(), candidates.end(), [](const auto& c) { return c.saves_up || c.bounded; })
@@ -100,9 +100,10 @@ Verdict weigh(const Policy& policy, std::span<const Candidate> candidates, std::
     chosen.share = bytes;
     chosen.share_delivery = chosen.delivery;
     const auto& candidate = candidates[choice];
+    const bool along = goes_along(candidates, bytes) && candidate.last_heavy;
     const bool favoured = candidate.favoured_heavy || (candidate.favoured_light && bytes <= light_bytes);
-    verdict.favoured = favoured && !candidate.spare && bytes <= heavy_bytes;
-    const bool spread = !verdict.favoured && bytes > light_bytes && bytes <= heavy_bytes;
+    verdict.favoured = favoured && !along && !candidate.spare && bytes <= heavy_bytes;
+    const bool spread = along || (!verdict.favoured && bytes > light_bytes && bytes <= heavy_bytes);
     const bool known = candidate.spread != Spread::by_rate || turns_known(candidates);
     if (spread && known) verdict.spread = candidate.spread;
     verdict.rested =

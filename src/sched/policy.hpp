@@ -57,6 +57,8 @@ struct Candidate {
     bool favoured_light = false;   // ... and light frames fared best over it, or it is tried
     bool favoured_heavy = false;   // ... and heavy ones did
     Spread spread = Spread::predicted;  // of heavy frames to its destination, which is what fared best, or is tried
+    bool last_heavy = false;            // the last of these went by it,
+    bool with_heavy = false;            // ... or by another one, a moment ago: light frames belong to the same bursts
     Ticks turn = 0;                     // ... by_rate: what a byte takes, for that (RateTurns)
     Ticks first_turn = 0;               // ... when it began
     // What a byte takes, as traffic has shown: ours, or the peer's over the same link; 0: nothing has (suppose_rates).
@@ -71,6 +73,12 @@ struct Candidate {
     Ticks latency_bound = 0;           // the latency of its link is no more, by what traffic took; 0: nobody knows
     std::uint64_t claimed = 0;         // bytes that other destinations' large messages will still bring; split only
 };
+
+/// Whether a frame of so many bytes is a light one of bursts that fare best over one rail.
+[[nodiscard]] inline bool goes_along(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
+    const auto& any = candidates.front();  // as all of them are
+    return any.spread == Spread::single && any.with_heavy && bytes <= light_bytes;
+}
 
 /// The place of the one that is not spare, if there is one only.
 [[nodiscard]] inline std::uint32_t only_choice(std::span<const Candidate> candidates) noexcept {

@@ -29,14 +29,21 @@ constexpr Ticks least_gap = to_ticks(base::Nanoseconds{250});
 // How far back the mix of small and large messages counts for what a byte of backlog costs.
 constexpr std::uint64_t mix_bytes = 64 * 1024;
 
+/// The one that is so; as many as there are: none.
+std::size_t place_of(std::span<const Candidate> candidates, bool Candidate::*so) noexcept {
+    const auto is = [&](const Candidate& candidate) { return candidate.*so && !candidate.spare; };
+    return static_cast<std::size_t>(std::ranges::find_if(candidates, is) - candidates.begin());
+}
+
+std::size_t with_heavy(std::span<const Candidate> candidates) noexcept {
+    return place_of(candidates, &Candidate::last_heavy);
+}
+
 /// Of a frame of so many bytes: where there are heavy ones, a light one goes along. Out of line: rare, and choose() is not.
 [[gnu::noinline]] std::size_t favoured(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
-    const auto place_of = [&](bool Candidate::*favoured) {
-        const auto is = [&](const Candidate& candidate) { return candidate.*favoured && !candidate.spare; };
-        return static_cast<std::size_t>(std::ranges::find_if(candidates, is) - candidates.begin());
-    };
-    const auto place = place_of(&Candidate::favoured_heavy);
-    return place == candidates.size() && bytes <= light_bytes ? place_of(&Candidate::favoured_light) : place;
+    const auto place = place_of(candidates, &Candidate::favoured_heavy);
+    return place == candidates.size() && bytes <= light_bytes ? place_of(candidates, &Candidate::favoured_light)
+                                                              : place;
 }
 }  // namespace
 
@@ -161,20 +168,19 @@ std::size_t Vft::next_in_turn(std::span<const Candidate> candidates, std::uint64
 
 /// Of those that are about as fast the one that was used last.
 std::size_t Vft::fastest_alone(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept {
-    auto least = std::numeric_limits<Ticks>::max();
-    for (const auto& candidate : candidates) {
-        if (!candidate.spare) least = std::min(least, idle_delivery(candidate.cost, bytes));
-    }
     auto fastest = candidates.size();
-    auto last = std::numeric_limits<Ticks>::min();
+    auto last = candidates.size();
+    auto least = std::numeric_limits<Ticks>::max();
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        const auto& candidate = candidates[i];
-        if (candidate.spare || idle_delivery(candidate.cost, bytes) > least + least / saving_part) continue;
-        if (clocks_[candidate.rail].free <= last) continue;
+        if (candidates[i].spare) continue;
+        if (candidates[i].last_heavy) last = i;
+        const auto delivery = idle_delivery(candidates[i].cost, bytes);
+        if (delivery >= least) continue;
         fastest = i;
-        last = clocks_[candidate.rail].free;
+        least = delivery;
     }
-    return fastest;
+    if (last == candidates.size()) return fastest;
+    return idle_delivery(candidates[last].cost, bytes) <= least + least / saving_part ? last : fastest;
 }
 
 /// A post that the fastest rail would not have needed takes the sender's CPU for a gap, in which it hands over nothing else. As
@@ -194,6 +200,9 @@ inline Ticks Vft::wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks
 
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
     const bool behind = candidates.front().behind;  // as all of them are
+    if (goes_along(candidates, bytes)) [[unlikely]] {
+        if (const auto place = with_heavy(candidates); place < candidates.size()) return place;
+    }
     if (behind && bytes <= heavy_bytes) {
         if (const auto place = favoured(candidates, bytes); place < candidates.size()) return place;
     }
@@ -272,6 +281,9 @@ Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::u
     const auto& chosen = candidates[place];
     if (chosen.spare) return 0;
     auto left = std::numeric_limits<Ticks>::max();
+    if (goes_along(candidates, bytes)) {
+        if (const auto along = with_heavy(candidates); along < candidates.size()) return along == place ? left : 0;
+    }
     const bool heavy = bytes > light_bytes;
     if (chosen.behind && !heavy) return left;
     if (heavy) {

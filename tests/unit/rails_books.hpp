@@ -71,6 +71,20 @@ struct Books {
         }
         ledger.settle(now, 0);
     }
+    /// One that had a choice. `waits`: in the link's outbox, until it is taken from there.
+    void hand_over(Frame& one, bool waits = false) {
+        one.sent = now;
+        one.queued = waits;
+        const auto asked = ledger.ask(*link, one, now);
+        if (waits) link->outbox.push(&one);
+        ledger.charge(*link, one, now);
+        ledger.note(*link, one, asked);
+    }
+    /// The rail is given all that waits for it.
+    void post() {
+        if (link->timed_waits) Ledger::posting(*link, now);
+        while (!link->outbox.empty()) link->outbox.pop()->queued = false;
+    }
     /// One that meets an empty link; all before it have come, too.
     void exchange(std::uint32_t bytes, base::Nanoseconds took) {
         Frame& one = frame(bytes);

@@ -19,11 +19,10 @@ struct Timing : Books {
     void send(base::Nanoseconds there, base::Nanoseconds back, std::uint32_t bytes = 4096) {
         Frame& one = frame(bytes);
         ledger.refresh(*talk, now);
-        ledger.time(*link, one, now);
+        hand_over(one, true);
         timed = (one.flags & frame_flag::timed) != 0;
-        ledger.charge(*link, one, now);
         now += waits;
-        if (link->timed_waits) Ledger::posting(*link, now);
+        post();
         const Arrival arrived{.at = now + there + peers_zero};
         const auto seq = one.seq;
         now += there + back;
@@ -67,16 +66,12 @@ TEST_CASE("ledger: a train begins when its rail is given the first of it") {
     const auto where = GENERATE(Where::waits, Where::given_in_part, Where::given);
     const auto decided = f.now;
     Frame& first = f.frame(2000);
-    f.ledger.time(*f.link, first, f.now);
-    f.ledger.charge(*f.link, first, f.now);
-    if (where != Where::given) f.link->outbox.push(&first);
-    if (where == Where::given) Ledger::posted_at_once(*f.link);
+    f.hand_over(first, where != Where::given);
     if (where == Where::given_in_part) first.posted = 1;
     f.now += 10'000;
     Frame& second = f.frame(8000);
-    f.ledger.time(*f.link, second, f.now);
+    f.hand_over(second, true);
     REQUIRE(f.link->timed.seq == second.seq);
-    f.ledger.charge(*f.link, second, f.now);
     f.now += 10'000;
     REQUIRE(f.link->timed_waits);
     Ledger::posting(*f.link, f.now);
@@ -197,8 +192,7 @@ TEST_CASE("ledger: a link is asked now and then when a frame came, and sooner wh
     std::vector<Frame*> row;
     for (int i = 0; i < 64; ++i) {
         row.push_back(&f.frame(4096));
-        f.ledger.time(*f.link, *row.back(), f.now);
-        f.ledger.charge(*f.link, *row.back(), f.now);
+        f.hand_over(*row.back());
     }
     const auto marked =
         std::ranges::count_if(row, [](const Frame* one) { return (one->flags & frame_flag::timed) != 0; });
@@ -212,13 +206,14 @@ namespace {
 /// for, the last is told of with what comes next.
 struct Bursts : Books {
     bool by_host = true;
+    bool follows = false;              // the last one goes without a choice, and is charged when it has left
     std::optional<bool> last_by_host;  // nothing: as the first
     base::Nanoseconds last_took = 600'000;
     ArrivalTimes times{};
 
     void one(base::Nanoseconds rest = base::millisecond + 10'000) {
         Frame& first = put(2000);
-        Frame& last = put(2000);
+        Frame& last = follows ? follow(2000) : put(2000);
         REQUIRE((first.flags & frame_flag::timed) != 0);
         REQUIRE((last.flags & frame_flag::timed) == 0);
         const auto sent = now;
@@ -233,9 +228,26 @@ struct Bursts : Books {
     Frame& put(std::uint32_t bytes) {
         Frame& made = frame(bytes);
         made.payload = bytes;
-        ledger.time(*link, made, now);
-        ledger.charge(*link, made, now);
+        hand_over(made);
         return made;
+    }
+    Frame& follow(std::uint32_t bytes) {
+        Frame& made = frame(bytes);
+        made.payload = bytes;
+        REQUIRE_FALSE(ledger.due(*link, made, now));
+        static_cast<void>(put_off(made));
+        ledger.charge_late();
+        return made;
+    }
+    /// A rail that nothing goes over.
+    void add_another() {
+        auto& other = links.add(0, {.index = 1, .generation = 1});
+        other.peer = link->peer;
+        other.place = 1;
+        other.state = LinkState::live;
+        talk->links.push_back(other.slot);
+        talk->candidates.push_back(talk->candidates.front());
+        talk->costs.push_back(talk->costs.front());
     }
     void answer(std::uint32_t seq, base::Nanoseconds came) {
         now += 2000;
@@ -256,10 +268,51 @@ struct Bursts : Books {
 TEST_CASE("ledger: the end of a burst shows the rate, though only its beginning was asked for") {
     Bursts f;
     f.by_host = GENERATE(false, true);
+    f.follows = GENERATE(false, true);
+    if (f.follows) f.add_another();
     for (int i = 0; i < 4; ++i) f.one();
     CHECK(f.per_byte() < 1);
     for (int i = 0; i < 40; ++i) f.one();
     CHECK(f.per_byte() == Approx(1'010'000.0 / 4000).epsilon(0.15));
+}
+
+TEST_CASE("ledger: what is charged when it has left was given to its rail when it was") {
+    Bursts f;
+    f.add_another();
+    const auto asked = f.put(2000).seq;
+    f.answer(asked, f.now + 1000);
+    f.take(asked + 1);
+    const auto decided = f.now;
+    enum class Where : std::uint8_t { posted, refused, at_once, waits };
+    const auto where = GENERATE(Where::posted, Where::refused, Where::at_once, Where::waits);
+    Frame& light = f.frame(64);  // the train begins with it
+    light.queued = where != Where::at_once;
+    if (light.queued) f.link->outbox.push(&light);
+    static_cast<void>(f.put_off(light));
+    f.now += 2000;
+    Frame& heavy = f.frame(3000);
+    heavy.payload = 3000;
+    REQUIRE_FALSE(f.ledger.due(*f.link, heavy, f.now));
+    heavy.queued = where != Where::at_once;
+    if (heavy.queued) f.link->outbox.push(&heavy);
+    static_cast<void>(f.put_off(heavy));
+    if (heavy.queued) Ledger::await_posting(*f.link);
+    f.now += 10'000;
+    f.link->refused = where == Where::refused;
+    if (where == Where::waits) f.ledger.charge_late();
+    if (where != Where::at_once) f.post();
+    if (where != Where::waits) f.ledger.charge_late();
+    CHECK_FALSE(f.link->timed_waits);
+    const auto& noted = f.link->latest;
+    REQUIRE(noted.seq == heavy.seq);
+    const bool given = where == Where::posted || where == Where::waits;
+    CHECK(noted.sent == (given ? f.now : heavy.sent));
+    CHECK(noted.idle == (given ? f.now : decided));
+    CHECK(noted.ahead == 3064);
+    CHECK(noted.since_idle == 3064);
+    CHECK(noted.messages == 2);
+    while (!f.link->outbox.empty()) f.link->outbox.pop();
+    f.take(heavy.seq + 1);
 }
 
 TEST_CASE("ledger: while hosts tell, when a process looked shows nothing") {

@@ -30,7 +30,7 @@ struct Follower {
         frame->type = FrameType::eager;
         frame->bytes = FrameHeader::size;
         session.enter(*frame, {});
-        spreading.went(4096, session, candidates, 0, true, now);
+        spreading.went(4096, 1, session, candidates, 0, true, now);
         REQUIRE(session.hear(session.numbered()) == Session::Hearing::news);
         spreading.came_through(session.heard(), now);
         spreading.heavy_came(now);
@@ -69,6 +69,20 @@ TEST_CASE("spreading: who follows takes turns as soon as rates are known, and by
     for (int i = 0; i < 10'000; ++i) side.one(Spread::predicted);
     side.one(Spread::by_rate);
     CHECK(side.candidates[1].turn == 21'500);
+}
+
+TEST_CASE("spreading: light frames are told of the link of heavy ones for a moment", "[rails][spread]") {
+    Follower side;
+    CHECK(side.candidates[0].with_heavy);
+    CHECK(side.candidates[1].with_heavy);
+    CHECK_FALSE(side.candidates[0].last_heavy);
+    CHECK(side.candidates[1].last_heavy);
+    side.now += 2 * base::millisecond;
+    side.spreading.tell(side.candidates, side.paces, side.now);
+    CHECK_FALSE(side.candidates[0].with_heavy);
+    CHECK_FALSE(side.candidates[1].with_heavy);
+    side.one();
+    CHECK(side.candidates[0].with_heavy);
 }
 
 TEST_CASE("spreading: where links are others now, all go as predicted", "[rails][spread]") {

@@ -70,7 +70,15 @@ TEST_CASE("explain: one frame, and why it goes there", "[sched]") {
     CHECK_FALSE(spread.rested);
     CHECK_THAT(sched::reason(rested, spread, rails, names),
                Contains("bursts like it fare best over all rails in turn, as much over each"));
-    for (auto& rail : rails) rail.spread = sched::Spread::predicted;
+    for (auto& rail : rails) rail.spread = sched::Spread::single, rail.with_heavy = true;
+    rails[1].last_heavy = true;
+    for (const bool behind : {false, true}) {
+        for (auto& rail : rails) rail.behind = behind;
+        const auto along = sched::judge(rested, rails, 8, 1'000'000, false);
+        CHECK(along.choice == 1);
+        CHECK_THAT(sched::reason(rested, along, rails, names), Contains("bursts like it fare best over one rail"));
+    }
+    for (auto& rail : rails) rail.spread = sched::Spread::predicted, rail.with_heavy = rail.behind = false;
 
     for (auto& rail : rails) rail.saves_up = true;
     rails[1].cost.slope += to_ticks(0.5);  // by more than the margin, and to a stream

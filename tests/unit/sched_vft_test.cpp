@@ -257,7 +257,9 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
     for (int round = 0; round < 2000; ++round) {
         Vft vft(4);
         std::vector<Candidate> rails;
-        const auto spread = static_cast<Spread>(heavy ? below(sched::spreads) : 0);
+        const auto spread = static_cast<Spread>(heavy ? below(sched::spreads) : 3 * below(2));
+        const bool with_heavy = below(2) == 0;
+        const auto last_heavy = below(4);
         const bool behind = below(4) == 0;          // the destination of all of them
         const bool alone = heavy && below(2) == 0;  // each has arrived before the next one goes
         for (std::uint32_t i = 0, count = 2 + below(3); i < count; ++i) {
@@ -272,6 +274,8 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
             rails[i].spare = below(8) == 0;
             rails[i].stream = below(2) == 0;
             rails[i].spread = spread;
+            rails[i].with_heavy = with_heavy;
+            rails[i].last_heavy = i == last_heavy;
             rails[i].saves_up = below(8) == 0;
             for (auto more = alone ? 0 : below(4); more > 0; --more) send(vft, rails[i], below(3000));
         }
@@ -282,7 +286,7 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
         base::Nanoseconds now = 0;
         const auto place = vft.choose(rails, least + below(most - least + 1), now);
         auto left = vft.lead(rails, place, most, now);
-        if (behind && !heavy && !rails[place].spare) CHECK(left > to_ticks(base::second));
+        if (behind && !heavy && !rails[place].spare && !goes_along(rails, most)) CHECK(left > to_ticks(base::second));
         auto& leader = rails[place];
         for (int count = 0; count < 100 && left > 0; ++count, now += below(100)) {
             const auto bytes = least + below(most - least + 1);
@@ -298,7 +302,7 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
     }
     const auto led_by = [&](Spread way) { return led[static_cast<std::size_t>(way)]; };
     CHECK(led_by(Spread::predicted) > (heavy ? 500 : 5000));
-    CHECK((led_by(Spread::single) > 500) == heavy);
+    CHECK(led_by(Spread::single) > 500);
 }
 
 TEST_CASE("consecutive small messages to different peers spread over the rails", "[sched][vft]") {
@@ -356,10 +360,33 @@ TEST_CASE("bursts are spread as is found to be best", "[sched][vft][spread]") {
     SECTION("over the one that was used last, of two that are about as fast") {
         std::array even{rail(0, 8), rail(1, 8)};
         for (auto& each : even) each.spread = sched::Spread::single;
-        vft.charge(even[1], 1 << 20, 0);
-        vft.charge(even[1], 1 << 20, 0);
-        const auto last = vft.choose(even, 4096, base::second);
-        CHECK(vft.choose(even, 4096, base::second) == last);
+        for (const std::size_t last : {1U, 0U}) {
+            for (std::size_t i = 0; i < even.size(); ++i) even[i].last_heavy = i == last;
+            CHECK(vft.choose(even, 4096, base::second) == last);
+        }
+        even[0].last_heavy = false;
+        CHECK(vft.choose(even, 4096, base::second) == 0);
+        even[1].last_heavy = true;
+        even[1].cost.slope *= 2;
+        CHECK(vft.choose(even, 4096, base::second) == 0);
+    }
+    SECTION("light ones among them go along, where that is over one") {
+        const auto behind = GENERATE(false, true);
+        std::array slower{rail(0, 8), rail(1, 8, 50'000)};
+        for (auto& each : slower) each.with_heavy = true, each.behind = each.favoured_light = behind;
+        slower[1].favoured_light = false;
+        slower[1].last_heavy = true;
+        for (const auto spread : {Spread::predicted, Spread::by_rate, Spread::in_turn, Spread::single}) {
+            for (auto& each : slower) each.spread = spread;
+            CHECK(vft.choose(slower, 8, base::second) == (spread == Spread::single ? 1 : 0));
+            CHECK(vft.choose(slower, sched::light_bytes, base::second) == (spread == Spread::single ? 1 : 0));
+        }
+        CHECK(vft.choose(slower, sched::light_bytes + 1, base::second) == 0);
+        for (auto& each : slower) each.with_heavy = false;  // but not when there have been no others for long
+        CHECK(vft.choose(slower, 8, base::second) == 0);
+        for (auto& each : slower) each.with_heavy = true;
+        slower[1].spare = true;
+        CHECK(vft.choose(slower, 8, base::second) == 0);
     }
     SECTION("not over a spare one") {
         rails[1].spare = true;
