@@ -51,6 +51,7 @@ void Feeder::link_up(Link& link, base::Nanoseconds now) {
 }
 
 void Feeder::feed_link(Link& link, base::Nanoseconds now) {
+    if (ledger_.any_late()) ledger_.charge_late();  // it went before this
     auto& talk = *peers_[link.peer].talk;
     while (talk.session.open_for_messages()) {
         const auto most = plan_.piece_for(link, largest_, now);

@@ -71,6 +71,12 @@ void Ledger::charge_noted(const Link& link, const Row& row) {
     policy_.charge(candidate, row.bytes, row.count, row.ended);
 }
 
+bool Ledger::much_late() const noexcept {
+    std::uint64_t bytes = 0;
+    for (const Frame* late : std::span(late_).first(late_count_)) bytes += late->wire_bytes();
+    return bytes > much;
+}
+
 /// Link by link: what is known of a rail is looked at once for all that was given to it in a row; and of what it costs nothing
 /// is learnt between two rows. Heavy ones are noted, each by itself.
 void Ledger::charge_late() {
@@ -307,7 +313,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
             policy_.charge(candidate, arrived, now);
         candidate.joins = !link.outbox.empty();
         candidate.behind = talk.behind_there || keeping_up_.busy();
-        candidate.favoured_light = candidate.behind && i == talk.light_contest.favoured();
+        candidate.lone = talk.session.numbered() - talk.session.heard() <= 1;
+        candidate.favoured_light = sched::no_queue_tells(candidate) && i == talk.light_contest.favoured();
         candidate.favoured_heavy =
             candidate.behind && i == talk.heavy_contest.favoured() && talk.heavy_contest.lively(now);
         least = std::min(least, candidate.cost.latency);
@@ -323,7 +330,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     sched::suppose_rates(talk.candidates);
     const auto before = talk.spreading.now();
     talk.spreading.tell(talk.candidates, paces_, now);
-    if (talk.spreading.now() != before) talk.leads.heavy.until = 0;  // they go another way now
+    if (talk.spreading.now() != before) talk.leads.heavy.until = talk.leads.light.until = 0;  // they go another way now
     talk.processors.choose(talk.candidates);
     talk.only = sched::only_choice(talk.candidates);
 }

@@ -70,6 +70,8 @@ public:
     /// Of frames put off some are followed, until they are answered. False: now is not too early for all that was put off.
     [[nodiscard]] bool follow(const Link& link, Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
     [[nodiscard]] bool any_late() const noexcept { return late_count_ > 0; }
+    /// ... and it is so much that it counts beside what others have on the rails.
+    [[nodiscard]] bool much_late() const noexcept;
     void charge_late();
     /// What was handed to a link will not be acknowledged over it.
     void uncharge(Frame& frame, base::Nanoseconds now) noexcept;
@@ -206,6 +208,8 @@ public:
 private:
     // So many are put off at most: what they cost together is small, a sixteenth for each.
     static constexpr std::size_t most_late = 16;
+    // 33 us at 1 Gbit/s.
+    static constexpr std::uint64_t much = 4096;
     // What frames that were no choice cost is reckoned by what was known so long ago: rates change more slowly.
     static constexpr base::Nanoseconds fresh = 50 * base::microsecond;
     // A link is timed as often as that: an answer costs both sides some microseconds.

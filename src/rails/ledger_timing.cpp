@@ -41,7 +41,8 @@ void Ledger::note(Link& link, const Frame& frame, Asked asked) noexcept {
     link.timed_waits = link.timed_waits || one.waits;
 }
 
-/// ... of a frame that is the last that was charged. It may have left since, together with others.
+/// ... of a frame that is the last that was charged. It may have left since, together with others. All frames of a large
+/// message are decided at one time, and some of them may have left before others.
 Link::Timed Ledger::timing_of(const Link& link, const Frame& frame) const noexcept {
     const auto& pace = paces_[link.rail];
     const auto& posting = link.posting;
@@ -51,15 +52,15 @@ Link::Timed Ledger::timing_of(const Link& link, const Frame& frame) const noexce
             .awaited = true,
             .ours = ours(link.rail),
             .alone = pace.backlog() == frame.bytes && frame.bytes > small_bytes,  // bulk shows rates
-            .messages = frame.seq + 1 - peers_[link.peer].talk->session.heard(),
+            .messages = std::max<std::uint32_t>(frame.seq + 1 - peers_[link.peer].talk->session.heard(), 1),
             .ahead = pace.backlog(),
             .since_idle = link.underway.handed_since(begun),
-            .idle = begun == posting.first ? posting.at : begun,
+            .idle = begun == posting.first && begun > posting.before ? posting.at : begun,
             .position = pace.handed(),
             .end = link.underway.handed(),
             .sent = frame.sent >= posting.first ? std::max(frame.sent, posting.at) : frame.sent,
             .waits = frame.queued,
-            .train_waits = first != nullptr && first->posted == 0 && first->sent == begun};
+            .train_waits = first != nullptr && first->posted == 0 && first->sent == begun && begun > link.last_posted};
 }
 
 void Ledger::time_gathered(Link& link, base::Nanoseconds now) {
@@ -83,7 +84,9 @@ void Ledger::posting(Link& link, base::Nanoseconds now) noexcept {
         timed->sent = now;
         if (timed->train_waits) timed->idle = now;
     }
-    if (!link.refused && !link.outbox.empty()) link.posting = {.first = link.outbox.front()->sent, .at = now};
+    const auto* first = link.outbox.front();
+    if (link.refused || first == nullptr) return;
+    link.posting = {.first = first->sent, .at = now, .before = link.last_posted};
 }
 
 std::optional<Link::Timed> Ledger::timed(Link& link, const FrameHeader& header, const Arrival& there,

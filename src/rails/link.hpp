@@ -131,12 +131,14 @@ struct Link {
     Timed before;     // it was the last when another one was timed on the idle rail, whose answer tells of it, too
     std::uint32_t asked = 0;   // the number of that one
     bool timed_waits = false;  // one of these waits for its rail
-    /// Of what the rail was given last together, where that was to be noted.
+    /// Of what the rail was given last together, of all that was to be noted.
     struct Posting {
-        base::Nanoseconds first = 0;  // when the first of it was decided,
-        base::Nanoseconds at = 0;     // and when the rail was given it
+        base::Nanoseconds first = 0;   // when the first of it was decided,
+        base::Nanoseconds at = 0;      // when the rail was given it,
+        base::Nanoseconds before = 0;  // and when the last before that was decided
     };
     Posting posting;
+    base::Nanoseconds last_posted = 0;  // when the last was decided that the rail was given from the outbox
     /// What the peer has sent last that was more than a few bytes.
     struct Came {
         std::uint32_t seq = 0;

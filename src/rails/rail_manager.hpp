@@ -136,12 +136,13 @@ public:
         if (now >= due_) catch_up_and_post();
         return any;
     }
-    /// Only the former.
+    /// Only the former; but of much that is on the rails then others are to know, whenever the next poll is.
     bool post_lined_up(base::Nanoseconds now) {
         now_ = now;
         const bool called = std::exchange(called_, false);
         if (dirty_.empty()) return called;
         post_dirty();
+        if (due_ == 0 && ledger_.much_late()) ledger_.charge_late();
         return true;
     }
 

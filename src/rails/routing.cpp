@@ -118,8 +118,11 @@ void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_
     if (!light && frame.wire_bytes() <= sched::heavy_bytes && policy_.predicts()) {
         talk.spreading.went(frame.wire_bytes(), choice, talk.session, talk.candidates, talk.large, talk.follows, now);
     }
-    const bool contested = light ? !sched::goes_along(talk.candidates, frame.wire_bytes()) : !talk.spreading.lone();
-    if (talk.candidates[choice].behind && policy_.predicts() && contested) {
+    const auto& chosen = talk.candidates[choice];
+    const bool contested =
+        light ? sched::no_queue_tells(chosen) && sched::place_along(talk.candidates, frame.wire_bytes()) != choice
+              : chosen.behind && !talk.spreading.lone();
+    if (contested && policy_.predicts()) {
         const sched::Contest::Score score{.handed = talk.session.numbered(),
                                           .sent = talk.session.heard(),
                                           .received = talk.session.ack(),
@@ -166,9 +169,9 @@ void RailManager::find_heavy_lead(Conversation& talk, std::uint64_t bytes, std::
     leads.last_link = talk.last_link;
     leads.handed = leads.heavy.time_of(bytes);
     ledger_.leads_by_idle(leads.heavy.link->peer);
-    if (!sched::goes_along(talk.candidates, sched::light_bytes)) return;
+    if (sched::place_along(talk.candidates, sched::light_bytes) != choice) return;
     leads.light = lead_of(talk, choice, sched::light_bytes, now);
-    leads.light.until = leads.heavy.until;
+    leads.light.until = talk.candidates[choice].behind ? now + long_lead_time : leads.heavy.until;
 }
 
 /// That of frames of at most `most` bytes for which that was the choice. It lasts as long as the caller says.

@@ -172,6 +172,7 @@ void RailManager::account_posted(Link& link, std::size_t taken) {
         if (frame->posted < frame->works()) continue;
         link.outbox.pop();
         frame->queued = false;
+        link.last_posted = frame->sent;
         if (frame->gets) continue;
         const bool of_application = frame->type >= FrameType::eager;
         ++traffic.sent_frames;

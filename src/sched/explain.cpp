@@ -57,7 +57,9 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
     const auto first = least(verdict, candidates, [](const Prospect& p) { return p.delivery; });
     const auto fastest = least(verdict, candidates, [](const Prospect& p) { return p.delivery - p.wait; });
     if (verdict.favoured) {
-        return "one of the ends does not keep up, and messages fared best over it, or it is tried";
+        return candidates[verdict.choice].behind
+                   ? "one of the ends does not keep up, and messages fared best over it, or it is tried"
+                   : "messages that go alone fared best over it, or it is tried";
     }
     if (verdict.spread != Spread::predicted) {
         return fmt::format("bursts like it fare best {}, or that is tried", to_string(verdict.spread));
@@ -100,7 +102,7 @@ Verdict weigh(const Policy& policy, std::span<const Candidate> candidates, std::
     chosen.share = bytes;
     chosen.share_delivery = chosen.delivery;
     const auto& candidate = candidates[choice];
-    const bool along = goes_along(candidates, bytes) && candidate.last_heavy;
+    const bool along = place_along(candidates, bytes) == choice && verdict.prospects[choice].wait <= Vft::longest_along;
     const bool favoured = candidate.favoured_heavy || (candidate.favoured_light && bytes <= light_bytes);
     verdict.favoured = favoured && !along && !candidate.spare && bytes <= heavy_bytes;
     const bool spread = along || (!verdict.favoured && bytes > light_bytes && bytes <= heavy_bytes);

@@ -18,6 +18,8 @@ constexpr base::Nanoseconds list_every = base::second / 2;
 // More than this is not on a rail: not within any time that matters.
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 30;
 
+// What is on the way to a peer may go at a part of the rail's rate, as others send there.
+constexpr Ticks slower = 4;
 // A rail of 8 Mbit/s, while its G is not known.
 constexpr Ticks slowest = to_ticks(base::microsecond);
 
@@ -139,18 +141,20 @@ void NodeLoad::look_now(base::Nanoseconds now, std::span<const Pace> paces) noex
     const bool turn = now >= window_end_;
     if (turn) window_end_ = now + window;
     for (auto& listed : listed_) note(listed, now, turn);
-    if (!paces.empty()) leave_out_carried(paces);
+    if (!paces.empty()) leave_out_carried(paces, now);
 }
 
-/// The rail serves all who have something on it by turns: until it has had the time for all of that nobody's may have gone.
-void NodeLoad::leave_out_carried(std::span<const Pace> paces) noexcept {
+/// The rail serves all who have something on it by turns: until it has had the time for all of that nobody's may have gone. By
+/// our own eyes, as what is charged late says that it was handed over long ago.
+void NodeLoad::leave_out_carried(std::span<const Pace> paces, base::Nanoseconds now) noexcept {
     for (auto& own : own_) own.lines = own.others.backlog;
     for (const auto& listed : listed_) {
-        if (listed.counted == 0 || listed.silent <= acknowledged_within) continue;
+        const auto silent = now - listed.changed - acknowledged_within;
+        if (listed.counted == 0 || silent <= 0) continue;
         auto& own = own_[listed.rail];
         const auto& pace = paces[listed.rail];
-        const auto per_byte = pace.per_byte() > 0 ? pace.per_byte() : slowest;
-        const auto carried = static_cast<std::uint64_t>(to_ticks(listed.silent - acknowledged_within) / per_byte);
+        const auto per_byte = pace.per_byte() > 0 ? slower * pace.per_byte() : slowest;
+        const auto carried = static_cast<std::uint64_t>(to_ticks(silent) / per_byte);
         if (carried >= own.lines + pace.backlog()) own.others.backlog -= listed.counted;
     }
 }
@@ -173,7 +177,7 @@ void NodeLoad::note(Listed& listed, base::Nanoseconds now, bool turn) noexcept {
     const auto age = static_cast<std::uint64_t>(now) - static_cast<std::uint64_t>(listed.line->stamp.load(relaxed));
     const bool fresh = age + stale < 2 * stale;
     listed.counted = fresh && backlog < most_bytes ? std::min(backlog, moved) : 0;
-    listed.silent = static_cast<base::Nanoseconds>(age);
+    if (arrived != 0 || went != 0) listed.changed = now;
     own.others.backlog += listed.counted;
     listed.last = counts;
 }

@@ -5,8 +5,8 @@
 // a process may end at any instant, and the worst that its line can do is to be wrong. So nothing in the table is believed
 // beyond what is harmless: of a backlog counts only what has moved in the last 10 to 20 ms, because what neither was handed
 // over nor came through in that time is not what keeps the rail busy; what nobody has written to for a second does not count.
-// Nor does what has not changed for so long that the rail has carried since all that anybody has on it: whoever handed that
-// over computes, and has not looked for the acknowledgement.
+// Nor does what has not been seen to change for so long that the rail has carried all that anybody has on it, be it at a
+// quarter of its rate: whoever handed that over computes, and has not looked for the acknowledgement.
 // Lines of the dead, and whatever else does not move, are therefore nothing, without anybody having to clean up.
 //
 // Threads: one thread at a time per object; any number of objects, in any number of processes, share a table.
@@ -115,15 +115,15 @@ private:
     struct Listed {  // a line of somebody else for one of our rails
         const LoadLine* line = nullptr;
         std::uint32_t rail = 0;
-        Counts before;                 // 10 to 20 ms ago, or at the look before this one
-        Counts middle;                 // less than 10 ms ago
-        Counts last;                   // at the last look
-        std::uint64_t counted = 0;     // of its backlog,
-        base::Nanoseconds silent = 0;  // which has not changed for so long
+        Counts before;                  // 10 to 20 ms ago, or at the look before this one
+        Counts middle;                  // less than 10 ms ago
+        Counts last;                    // at the last look
+        base::Nanoseconds changed = 0;  // when that was seen to be different from before
+        std::uint64_t counted = 0;      // of its backlog
     };
 
     void look_now(base::Nanoseconds now, std::span<const Pace> paces) noexcept;
-    void leave_out_carried(std::span<const Pace> paces) noexcept;
+    void leave_out_carried(std::span<const Pace> paces, base::Nanoseconds now) noexcept;
     void note(Listed& listed, base::Nanoseconds now, bool turn) noexcept;
     void list(base::Nanoseconds now) noexcept;
     void drop_damaged(Own& own) noexcept;

@@ -54,8 +54,9 @@ struct Candidate {
     bool stream = false;           // what is handed to it together leaves as one, after one gap
     bool joins = false;            // ... and something waits to leave now
     bool behind = false;           // one of the two ends does not keep up: what waits waits for it, whatever the rail
-    bool favoured_light = false;   // ... and light frames fared best over it, or it is tried
-    bool favoured_heavy = false;   // ... and heavy ones did
+    bool lone = false;             // nothing else of ours is under way to its destination
+    bool favoured_light = false;   // in one case or the other: light frames fared best over it, or it is tried
+    bool favoured_heavy = false;   // in the former: heavy ones did
     Spread spread = Spread::predicted;  // of heavy frames to its destination, which is what fared best, or is tried
     bool last_heavy = false;            // the last of these went by it,
     bool with_heavy = false;            // ... or by another one, a moment ago: light frames belong to the same bursts
@@ -74,10 +75,23 @@ struct Candidate {
     std::uint64_t claimed = 0;         // bytes that other destinations' large messages will still bring; split only
 };
 
-/// Whether a frame of so many bytes is a light one of bursts that fare best over one rail.
-[[nodiscard]] inline bool goes_along(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
+/// Whether no queue tells how light frames fare best (Contest).
+[[nodiscard]] inline bool no_queue_tells(const Candidate& candidate) noexcept {
+    return candidate.behind || candidate.lone;
+}
+
+/// The place of the one that is so, and not spare; as many as there are: none.
+[[nodiscard]] inline std::size_t place_of(std::span<const Candidate> candidates, bool Candidate::*so) noexcept {
+    const auto is = [&](const Candidate& candidate) { return candidate.*so && !candidate.spare; };
+    return static_cast<std::size_t>(std::ranges::find_if(candidates, is) - candidates.begin());
+}
+
+/// Of a light frame of bursts that fare best over one rail: the place of that, which its heavy ones take; as many as there are:
+/// it is none.
+[[nodiscard]] inline std::size_t place_along(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
     const auto& any = candidates.front();  // as all of them are
-    return any.spread == Spread::single && any.with_heavy && bytes <= light_bytes;
+    const bool along = any.spread == Spread::single && any.with_heavy && bytes <= light_bytes;
+    return along ? place_of(candidates, &Candidate::last_heavy) : candidates.size();
 }
 
 /// The place of the one that is not spare, if there is one only.

@@ -29,16 +29,6 @@ constexpr Ticks least_gap = to_ticks(base::Nanoseconds{250});
 // How far back the mix of small and large messages counts for what a byte of backlog costs.
 constexpr std::uint64_t mix_bytes = 64 * 1024;
 
-/// The one that is so; as many as there are: none.
-std::size_t place_of(std::span<const Candidate> candidates, bool Candidate::*so) noexcept {
-    const auto is = [&](const Candidate& candidate) { return candidate.*so && !candidate.spare; };
-    return static_cast<std::size_t>(std::ranges::find_if(candidates, is) - candidates.begin());
-}
-
-std::size_t with_heavy(std::span<const Candidate> candidates) noexcept {
-    return place_of(candidates, &Candidate::last_heavy);
-}
-
 /// Of a frame of so many bytes: where there are heavy ones, a light one goes along. Out of line: rare, and choose() is not.
 [[gnu::noinline]] std::size_t favoured(std::span<const Candidate> candidates, std::uint64_t bytes) noexcept {
     const auto place = place_of(candidates, &Candidate::favoured_heavy);
@@ -200,17 +190,17 @@ inline Ticks Vft::wait_of(const Candidate& candidate, std::uint64_t bytes, Ticks
 
 std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t bytes, base::Nanoseconds now) noexcept {
     const bool behind = candidates.front().behind;  // as all of them are
-    if (goes_along(candidates, bytes)) [[unlikely]] {
-        if (const auto place = with_heavy(candidates); place < candidates.size()) return place;
+    const auto now_ticks = ticks(now);
+    if (const auto along = place_along(candidates, bytes); along < candidates.size()) [[unlikely]] {
+        if (wait(candidates[along], now_ticks) <= longest_along) return along;
     }
-    if (behind && bytes <= heavy_bytes) {
+    if (no_queue_tells(candidates.front()) && bytes <= heavy_bytes) {
         if (const auto place = favoured(candidates, bytes); place < candidates.size()) return place;
     }
     const bool joined = behind && bytes <= light_bytes;
     const auto idle_bytes = joined ? behind_bytes : bytes;
     // The fastest rail, were all idle, is left only for a clear gain: predictions are not that good, and messages that
     // stay on one rail need no reordering.
-    const auto now_ticks = ticks(now);
     if (candidates.front().spread != Spread::predicted && bytes > light_bytes && bytes <= heavy_bytes) [[unlikely]] {
         if (const auto place = spread_out(candidates, bytes); place < candidates.size()) return place;
     }
@@ -281,11 +271,17 @@ Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::u
     const auto& chosen = candidates[place];
     if (chosen.spare) return 0;
     auto left = std::numeric_limits<Ticks>::max();
-    if (goes_along(candidates, bytes)) {
-        if (const auto along = with_heavy(candidates); along < candidates.size()) return along == place ? left : 0;
+    if (const auto along = place_along(candidates, bytes); along < candidates.size()) {
+        const auto waits = wait(candidates[along], ticks(now));
+        if (waits <= longest_along) return along == place ? longest_along - waits : 0;
     }
     const bool heavy = bytes > light_bytes;
     if (chosen.behind && !heavy) return left;
+    if (chosen.lone && !heavy) {
+        // Any queue would do; but others may follow that are not alone.
+        const auto one = place_of(candidates, &Candidate::favoured_light);
+        if (one < candidates.size()) return one == place ? std::max<Ticks>(idle_delivery(chosen.cost, bytes), 1) : 0;
+    }
     if (heavy) {
         if (const auto goes = settled(candidates, place, bytes)) return *goes ? left : 0;
     }

@@ -38,6 +38,9 @@ public:
     static constexpr std::uint64_t behind_bytes = 16 * 1024;
     // A light frame leaves a stream that it can join for a gain of this part of its delivery, where others do for the margin.
     static constexpr Ticks joined_part = 3;
+    // A light frame goes along with heavy ones (place_along) if it does not wait for longer there: a call, and a packet, take
+    // the two processors some microseconds, and the heavy ones wait as long. Bulk takes a rail for longer than that.
+    static constexpr Ticks longest_along = to_ticks(200 * base::microsecond);
 
     explicit Vft(std::size_t rails, const VftOptions& options = {})
         : options_(options), clocks_(rails), water_(rails) {}

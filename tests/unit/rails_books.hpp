@@ -83,7 +83,11 @@ struct Books {
     /// The rail is given all that waits for it.
     void post() {
         if (link->timed_waits) Ledger::posting(*link, now);
-        while (!link->outbox.empty()) link->outbox.pop()->queued = false;
+        while (!link->outbox.empty()) {
+            Frame* const gone = link->outbox.pop();
+            gone->queued = false;
+            link->last_posted = gone->sent;
+        }
     }
     /// One that meets an empty link; all before it have come, too.
     void exchange(std::uint32_t bytes, base::Nanoseconds took) {

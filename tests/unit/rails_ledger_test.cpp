@@ -60,6 +60,22 @@ TEST_CASE("ledger: leads to a peer by idle rails end when something heavy is han
     f.take(2);
 }
 
+TEST_CASE("ledger: what is put off may be much") {
+    Books f;
+    std::uint64_t bytes = 0;
+    std::uint32_t end = 0;
+    for (int i = 0; i < 6; ++i) {
+        CHECK(f.ledger.much_late() == (bytes > 4096));
+        Frame& one = f.frame(1000);
+        end = one.seq + 1;
+        static_cast<void>(f.put_off(one));
+        bytes += 1000;
+    }
+    f.ledger.charge_late();
+    CHECK_FALSE(f.ledger.much_late());
+    f.take(end);
+}
+
 TEST_CASE("ledger: so many are put off, and no more") {
     Books f;
     int count = 1;

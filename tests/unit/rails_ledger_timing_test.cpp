@@ -315,6 +315,38 @@ TEST_CASE("ledger: what is charged when it has left was given to its rail when i
     f.take(heavy.seq + 1);
 }
 
+TEST_CASE("ledger: a train whose first frames have left does not begin with the next of what was decided together") {
+    Bursts f;
+    f.add_another();
+    const auto asked = f.put(2000).seq;
+    f.answer(asked, f.now + 1000);
+    f.take(asked + 1);
+    const auto decided = f.now;
+    const bool late = GENERATE(true, false);
+    std::vector<Frame*> parts{&f.frame(1000), &f.frame(2000)};
+    for (Frame* part : parts) {
+        part->payload = part->bytes;
+        part->sent = decided;
+        part->queued = true;
+        f.link->outbox.push(part);
+        Ledger::await_posting(*f.link);
+        if (late) {
+            static_cast<void>(f.put_off(*part));
+        } else {
+            f.ledger.charge(*f.link, *part, decided);
+            f.ledger.note(*f.link, *part, Ledger::Asked::no);
+        }
+        f.now += 10'000;
+        f.post();
+    }
+    if (late) f.ledger.charge_late();
+    REQUIRE(f.link->latest.seq == parts.back()->seq);
+    CHECK(f.link->latest.sent == f.now);
+    CHECK(f.link->latest.idle == decided + (late ? 0 : 10'000));  // nobody remembers, or when the first of it left
+    CHECK(f.link->latest.since_idle == 3000);
+    f.take(parts.back()->seq + 1);
+}
+
 TEST_CASE("ledger: while hosts tell, when a process looked shows nothing") {
     Bursts f;
     f.last_by_host = false;

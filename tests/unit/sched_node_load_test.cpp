@@ -107,15 +107,15 @@ TEST_CASE("what has not changed since the rail had time for all that is on it is
     Process third(*table, 3, {eth0});
     std::vector<sched::Pace> paces(1);
     const bool known = GENERATE(true, false);
-    const base::Nanoseconds per_byte = known ? 8 : 1000;  // if nobody knows it
-    if (known) paces.front().measured(sched::to_ticks(per_byte), 0);
+    const base::Nanoseconds per_byte = known ? 4 * 8 : 1000;  // if nobody knows it
+    if (known) paces.front().measured(sched::to_ticks(base::Nanoseconds{8}), 0);
     const auto sees = [&](base::Nanoseconds now) {
         a.load.look(now, paces);
         return a.load.others(0).backlog;
     };
     const base::Nanoseconds sent = base::millisecond;
     std::uint64_t all = 1000;
-    computes.send(0, 1000, sent);
+    computes.send(0, 1000, sent - GENERATE(0, base::millisecond / 2));  // it was charged late
     SECTION("alone") {}
     SECTION("beside what is ours") {
         all += 2000;
@@ -126,6 +126,7 @@ TEST_CASE("what has not changed since the rail had time for all that is on it is
         third.send(0, 3000, sent);
     }
     const auto theirs = all - paces.front().backlog();
+    CHECK(sees(sent) == theirs);
     const auto carried = sent + sched::acknowledged_within + static_cast<base::Nanoseconds>(all) * per_byte;
     CHECK(sees(carried - 10 * base::microsecond) == theirs);
     CHECK(sees(carried + 10 * base::microsecond) == 0);

@@ -259,6 +259,7 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
         std::vector<Candidate> rails;
         const auto spread = static_cast<Spread>(heavy ? below(sched::spreads) : 3 * below(2));
         const bool with_heavy = below(2) == 0;
+        const bool lone = !heavy && below(2) == 0;
         const auto last_heavy = below(4);
         const bool behind = below(4) == 0;          // the destination of all of them
         const bool alone = heavy && below(2) == 0;  // each has arrived before the next one goes
@@ -266,7 +267,8 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
             rails.push_back(rail(i, 0.1 + below(80) / 10.0, 300.0 + below(20'000)));
             if (i > 0 && below(4) == 0) rails[i].cost = rails[0].cost;  // of the same kind
             rails[i].behind = behind;
-            rails[i].favoured_light = behind && below(8) == 0;
+            rails[i].lone = lone;
+            rails[i].favoured_light = (behind || lone) && below(8) == 0;
             rails[i].favoured_heavy = behind && below(8) == 0;
             if (i == 0 || rails[i].cost.per_byte != rails[0].cost.per_byte)
                 rails[i].cost.gap = to_ticks(50.0 + below(2000));
@@ -286,7 +288,8 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
         base::Nanoseconds now = 0;
         const auto place = vft.choose(rails, least + below(most - least + 1), now);
         auto left = vft.lead(rails, place, most, now);
-        if (behind && !heavy && !rails[place].spare && !goes_along(rails, most)) CHECK(left > to_ticks(base::second));
+        const bool along = place_along(rails, most) < rails.size();
+        if (behind && !heavy && !rails[place].spare && !along) CHECK(left > to_ticks(base::second));
         auto& leader = rails[place];
         for (int count = 0; count < 100 && left > 0; ++count, now += below(100)) {
             const auto bytes = least + below(most - least + 1);
@@ -303,6 +306,21 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
     const auto led_by = [&](Spread way) { return led[static_cast<std::size_t>(way)]; };
     CHECK(led_by(Spread::predicted) > (heavy ? 500 : 5000));
     CHECK(led_by(Spread::single) > 500);
+}
+
+TEST_CASE("light frames that go alone take the rail that they fared best over", "[sched][vft]") {
+    Vft vft(2);
+    std::array rails{rail(0), rail(1, 8, 50'000)};
+    rails[1].favoured_light = true;
+    for (auto& each : rails) each.lone = true;
+    CHECK(vft.choose(rails, 8, 0) == 1);
+    CHECK(vft.lead(rails, 0, 8, 0) == 0);
+    const auto slack = vft.lead(rails, 1, 8, 0);
+    CHECK(slack > 0);
+    CHECK(slack < to_ticks(100 * base::microsecond));  // others may follow
+    CHECK(vft.choose(rails, sched::light_bytes + 1, 0) == 0);
+    for (auto& each : rails) each.lone = false;
+    CHECK(vft.choose(rails, 8, 0) == 0);
 }
 
 TEST_CASE("consecutive small messages to different peers spread over the rails", "[sched][vft]") {
@@ -385,6 +403,14 @@ TEST_CASE("bursts are spread as is found to be best", "[sched][vft][spread]") {
         for (auto& each : slower) each.with_heavy = false;  // but not when there have been no others for long
         CHECK(vft.choose(slower, 8, base::second) == 0);
         for (auto& each : slower) each.with_heavy = true;
+        CHECK(vft.choose(slower, 8, base::second) == 1);
+        auto busy = slower[1];
+        send(vft, busy, 40'000, base::second);  // 320 us
+        slower[1].backlog = busy.backlog;
+        if (!behind) CHECK(vft.choose(slower, 8, base::second) == 0);
+        CHECK(vft.lead(slower, 1, 8, base::second) == (behind ? vft.lead(slower, 0, 8, base::second) : 0));
+        slower[1].backlog = 1000;
+        CHECK(vft.choose(slower, 8, base::second) == 1);
         slower[1].spare = true;
         CHECK(vft.choose(slower, 8, base::second) == 0);
     }
