@@ -313,8 +313,7 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
             policy_.charge(candidate, arrived, now);
         candidate.joins = !link.outbox.empty();
         candidate.behind = talk.behind_there || keeping_up_.busy();
-        candidate.lone = talk.session.numbered() - talk.session.heard() <= 1;
-        candidate.favoured_light = sched::no_queue_tells(candidate) && i == talk.light_contest.favoured();
+        candidate.favoured_light = candidate.behind && i == talk.light_contest.favoured();
         candidate.favoured_heavy =
             candidate.behind && i == talk.heavy_contest.favoured() && talk.heavy_contest.lively(now);
         least = std::min(least, candidate.cost.latency);

@@ -118,11 +118,9 @@ void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_
     if (!light && frame.wire_bytes() <= sched::heavy_bytes && policy_.predicts()) {
         talk.spreading.went(frame.wire_bytes(), choice, talk.session, talk.candidates, talk.large, talk.follows, now);
     }
-    const auto& chosen = talk.candidates[choice];
     const bool contested =
-        light ? sched::no_queue_tells(chosen) && sched::place_along(talk.candidates, frame.wire_bytes()) != choice
-              : chosen.behind && !talk.spreading.lone();
-    if (contested && policy_.predicts()) {
+        light ? sched::place_along(talk.candidates, frame.wire_bytes()) != choice : !talk.spreading.lone();
+    if (talk.candidates[choice].behind && policy_.predicts() && contested) {
         const sched::Contest::Score score{.handed = talk.session.numbered(),
                                           .sent = talk.session.heard(),
                                           .received = talk.session.ack(),

@@ -102,17 +102,14 @@ bool Contest::fits(const Candidate& candidate) noexcept {
 }
 
 /// Heavy frames wait where they go until all that may be under way has gone: so only a rail that is about as fast as any. It
-/// may seem somewhat slower than it is. With light ones only one that is not much farther away than another, though a probe may
-/// have been held up.
+/// may seem somewhat slower than it is.
 bool Contest::worth_trying(std::span<const Candidate> candidates, std::size_t place) const noexcept {
     const auto& candidate = candidates[place];
     if (!fits(candidate)) return false;
-    const auto much_better = [&](const Candidate& other) {
-        if (other.spare) return false;
-        return heavy() ? 3 * other.cost.per_byte < 2 * candidate.cost.per_byte
-                       : candidate.cost.latency > farthest * std::max(other.cost.latency, least_latency);
+    const auto much_faster = [&](const Candidate& other) {
+        return !other.spare && 3 * other.cost.per_byte < 2 * candidate.cost.per_byte;
     };
-    return std::ranges::none_of(candidates, much_better);
+    return !heavy() || std::ranges::none_of(candidates, much_faster);
 }
 
 // --- Following -------------------------------------------------------------------------------------------------------

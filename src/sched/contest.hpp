@@ -8,9 +8,6 @@
 // A vain trial doubles the time to the next, so that all of them cost about a hundredth of the first second, and next to
 // nothing later.
 //
-// Lone messages, of which each waits for the answer to the one before, are judged so, too: what they take over a rail that they
-// fill looks like its latency at best.
-//
 // Light frames all go over one rail, one way or another. Heavy ones are spread as predicted unless one rail is found to be
 // better for them; only rails that are about as fast as the fastest are tried, because what is under way would wait there for
 // long. There is a contest for each of the two kinds.
@@ -54,7 +51,7 @@ public:
     /// Whether there were some a moment ago.
     [[nodiscard]] bool lively(base::Nanoseconds now) const noexcept { return now - last_ <= pause; }
 
-    /// One of the kind goes over `place`, where no queue tells. `follows`: it is the peer that tries.
+    /// One of the kind goes over `place`, between ends of which one does not keep up. `follows`: it is the peer that tries.
     void went(std::size_t place, std::span<const Candidate> candidates, const Score& score, bool follows,
               base::Nanoseconds now) noexcept;
 
@@ -66,9 +63,6 @@ private:
     // A rail that is known to take longer than that for so many is not tried: what waits there would hold up the rest.
     static constexpr std::uint64_t trial_bytes = 16 * 1024;
     static constexpr base::Nanoseconds longest_for_trial = base::millisecond;
-    // A rail is so many times as far away as another, at most, whose latency counts as this at least.
-    static constexpr Ticks farthest = 16;
-    static constexpr Ticks least_latency = to_ticks(base::microsecond / 4);
     // Heavy frames of the peer's that show how it sends, by so many, or in so long a time: each rail brings some at once.
     static constexpr std::uint32_t shown = 16;
     static constexpr base::Nanoseconds shown_in = base::millisecond;

@@ -57,9 +57,7 @@ std::string reason_for_one(const Verdict& verdict, std::span<const Candidate> ca
     const auto first = least(verdict, candidates, [](const Prospect& p) { return p.delivery; });
     const auto fastest = least(verdict, candidates, [](const Prospect& p) { return p.delivery - p.wait; });
     if (verdict.favoured) {
-        return candidates[verdict.choice].behind
-                   ? "one of the ends does not keep up, and messages fared best over it, or it is tried"
-                   : "messages that go alone fared best over it, or it is tried";
+        return "one of the ends does not keep up, and messages fared best over it, or it is tried";
     }
     if (verdict.spread != Spread::predicted) {
         return fmt::format("bursts like it fare best {}, or that is tried", to_string(verdict.spread));

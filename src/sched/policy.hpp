@@ -54,9 +54,8 @@ struct Candidate {
     bool stream = false;           // what is handed to it together leaves as one, after one gap
     bool joins = false;            // ... and something waits to leave now
     bool behind = false;           // one of the two ends does not keep up: what waits waits for it, whatever the rail
-    bool lone = false;             // nothing else of ours is under way to its destination
-    bool favoured_light = false;   // in one case or the other: light frames fared best over it, or it is tried
-    bool favoured_heavy = false;   // in the former: heavy ones did
+    bool favoured_light = false;   // ... and light frames fared best over it, or it is tried
+    bool favoured_heavy = false;   // ... and heavy ones did
     Spread spread = Spread::predicted;  // of heavy frames to its destination, which is what fared best, or is tried
     bool last_heavy = false;            // the last of these went by it,
     bool with_heavy = false;            // ... or by another one, a moment ago: light frames belong to the same bursts
@@ -74,11 +73,6 @@ struct Candidate {
     Ticks latency_bound = 0;           // the latency of its link is no more, by what traffic took; 0: nobody knows
     std::uint64_t claimed = 0;         // bytes that other destinations' large messages will still bring; split only
 };
-
-/// Whether no queue tells how light frames fare best (Contest).
-[[nodiscard]] inline bool no_queue_tells(const Candidate& candidate) noexcept {
-    return candidate.behind || candidate.lone;
-}
 
 /// The place of the one that is so, and not spare; as many as there are: none.
 [[nodiscard]] inline std::size_t place_of(std::span<const Candidate> candidates, bool Candidate::*so) noexcept {

@@ -194,7 +194,7 @@ std::size_t Vft::choose(std::span<const Candidate> candidates, std::uint64_t byt
     if (const auto along = place_along(candidates, bytes); along < candidates.size()) [[unlikely]] {
         if (wait(candidates[along], now_ticks) <= longest_along) return along;
     }
-    if (no_queue_tells(candidates.front()) && bytes <= heavy_bytes) {
+    if (behind && bytes <= heavy_bytes) {
         if (const auto place = favoured(candidates, bytes); place < candidates.size()) return place;
     }
     const bool joined = behind && bytes <= light_bytes;
@@ -277,11 +277,6 @@ Ticks Vft::lead(std::span<const Candidate> candidates, std::size_t place, std::u
     }
     const bool heavy = bytes > light_bytes;
     if (chosen.behind && !heavy) return left;
-    if (chosen.lone && !heavy) {
-        // Any queue would do; but others may follow that are not alone.
-        const auto one = place_of(candidates, &Candidate::favoured_light);
-        if (one < candidates.size()) return one == place ? std::max<Ticks>(idle_delivery(chosen.cost, bytes), 1) : 0;
-    }
     if (heavy) {
         if (const auto goes = settled(candidates, place, bytes)) return *goes ? left : 0;
     }

@@ -1,6 +1,5 @@
 #include <catch2/catch.hpp>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -178,32 +177,4 @@ TEST_CASE("of frames that go alone, or with few others, one in a while is chosen
     const auto least = bytes <= sched::light_bytes ? 100 : 240;
     CHECK(found >= took / (300 * railmux::base::microsecond));
     CHECK(found <= took / (least * railmux::base::microsecond));
-}
-
-TEST_CASE("light frames that go alone try other rails now and then, for a moment", "[rails]") {
-    rails_world::Couple pair;  // one answer over the far rail takes as long as 13 over the near one
-    pair.talk();
-    exchange(pair, 50, 8, 1);
-    const auto& known = *pair.a.peer(1).talk;  // the smaller instance leads
-    const auto begin = pair.world.now();
-    const auto near_frames = [&] { return pair.a.peer(1).traffic[0].sent_frames; };
-    const auto before = near_frames();
-    int trials = 0;
-    bool trying = false;
-    int favoured = 0;
-    while (pair.world.now() - begin < 500 * railmux::base::millisecond) {
-        exchange(pair, 1, 8, 1);
-        const bool tries = known.light_contest.favoured() != sched::Contest::none &&
-                           known.candidates[known.light_contest.favoured()].cost.latency > sched::to_ticks(10'000.0);
-        if (tries && !std::exchange(trying, true)) ++trials;
-        trying = tries;
-        const bool behind = known.candidates[0].behind;
-        favoured += !behind && std::ranges::any_of(known.candidates, &sched::Candidate::favoured_light) ? 1 : 0;
-    }
-    CAPTURE(trials, favoured);
-    CHECK(trials >= 2);
-    CHECK(trials <= 6);
-    CHECK(favoured > 1000);                  // while both ends keep up
-    CHECK(near_frames() - before > 50'000);  // of 90,000
-    CHECK_FALSE(trying);
 }

@@ -210,16 +210,6 @@ TEST_CASE("contest: a rail known to be slow, or spare, is not tried, nor kept", 
     CHECK(one.place == 0);
 }
 
-TEST_CASE("contest: light frames do not try a rail that is many times as far away", "[sched][contest]") {
-    const bool far = GENERATE(false, true);
-    Side one{Rails({300, 200})};
-    Side other{Rails({300, 200}), 0, true};
-    one.rails.candidates[1].cost.latency = to_ticks(far ? 90'000.0 : 70'000.0);  // the first: 5 us
-    base::Nanoseconds now = base::second;
-    run(one, other, now, base::second);
-    CHECK((one.changes > 0) == !far);
-}
-
 TEST_CASE("contest: where others go between, and after pauses, there is nothing to compare", "[sched][contest]") {
     const bool heavy = GENERATE(true, false);
     auto one = heavy ? heavy_side({300, 700}, 200) : Side{Rails({300, 700})};

@@ -259,7 +259,6 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
         std::vector<Candidate> rails;
         const auto spread = static_cast<Spread>(heavy ? below(sched::spreads) : 3 * below(2));
         const bool with_heavy = below(2) == 0;
-        const bool lone = !heavy && below(2) == 0;
         const auto last_heavy = below(4);
         const bool behind = below(4) == 0;          // the destination of all of them
         const bool alone = heavy && below(2) == 0;  // each has arrived before the next one goes
@@ -267,8 +266,7 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
             rails.push_back(rail(i, 0.1 + below(80) / 10.0, 300.0 + below(20'000)));
             if (i > 0 && below(4) == 0) rails[i].cost = rails[0].cost;  // of the same kind
             rails[i].behind = behind;
-            rails[i].lone = lone;
-            rails[i].favoured_light = (behind || lone) && below(8) == 0;
+            rails[i].favoured_light = behind && below(8) == 0;
             rails[i].favoured_heavy = behind && below(8) == 0;
             if (i == 0 || rails[i].cost.per_byte != rails[0].cost.per_byte)
                 rails[i].cost.gap = to_ticks(50.0 + below(2000));
@@ -306,21 +304,6 @@ TEST_CASE("whoever has a lead is chosen until it is used up", "[sched][vft]") {
     const auto led_by = [&](Spread way) { return led[static_cast<std::size_t>(way)]; };
     CHECK(led_by(Spread::predicted) > (heavy ? 500 : 5000));
     CHECK(led_by(Spread::single) > 500);
-}
-
-TEST_CASE("light frames that go alone take the rail that they fared best over", "[sched][vft]") {
-    Vft vft(2);
-    std::array rails{rail(0), rail(1, 8, 50'000)};
-    rails[1].favoured_light = true;
-    for (auto& each : rails) each.lone = true;
-    CHECK(vft.choose(rails, 8, 0) == 1);
-    CHECK(vft.lead(rails, 0, 8, 0) == 0);
-    const auto slack = vft.lead(rails, 1, 8, 0);
-    CHECK(slack > 0);
-    CHECK(slack < to_ticks(100 * base::microsecond));  // others may follow
-    CHECK(vft.choose(rails, sched::light_bytes + 1, 0) == 0);
-    for (auto& each : rails) each.lone = false;
-    CHECK(vft.choose(rails, 8, 0) == 0);
 }
 
 TEST_CASE("consecutive small messages to different peers spread over the rails", "[sched][vft]") {
