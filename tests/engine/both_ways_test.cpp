@@ -176,8 +176,8 @@ TEST_CASE("a large message that is left whole does not stay on a rail that slows
     std::optional<Uneven> pair;
     const auto whole = [&] { return pair->a->explain(pair->to_b, bytes).reason.starts_with("alone,"); };
     // Divided they take about as long. Where that is found to be so exactly, another pair is tried.
-    for (int i = 0; i == 0 || (i < 3000 && !whole()); ++i) {
-        if (i % 300 == 0) pair.emplace(true);
+    for (int i = 0; i == 0 || (i < 8000 && !whole()); ++i) {
+        if (i % 1000 == 0) pair.emplace(true);
         pair->hosts.deliver(*pair->a, pair->to_b, *pair->b, pair->to_a, bytes);
         pair->hosts.deliver(*pair->b, pair->to_a, *pair->a, pair->to_b, bytes);
     }
