@@ -47,9 +47,10 @@ struct Lead {
     }
 };
 
-/// Those of a peer: light frames follow one, and of what is no choice all that the rail takes at once; heavy ones another, if
-/// this process has handed nothing else that is heavy to a rail that leads there (Ledger::leads_alone), and the peer's last
-/// frame came over the same link as when it was found. When nothing of ours is on its way to the peer the rails are as idle as
+/// Those of a peer: light frames follow one (that of heavy ones where bursts fare best over one rail, sched::place_along), and
+/// of what is no choice all that the rail takes at once; heavy ones another, if this process has handed nothing else that is
+/// heavy to a rail that leads there (Ledger::leads_alone), and the peer's last frame came over the same link as when it was
+/// found. When nothing of ours is on its way to the peer the rails are as idle as
 /// they were: of who sends one and awaits the answer, or a burst, each finds them as the first did. Otherwise what it takes to
 /// choose, half a microsecond, stands between each message and its answer, and between the frames of a burst.
 struct Leads {

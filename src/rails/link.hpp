@@ -130,7 +130,7 @@ struct Link {
     Timed latest;     // the last that could have been: what ended a burst is known by what comes next
     Timed before;     // it was the last when another one was timed on the idle rail, whose answer tells of it, too
     std::uint32_t asked = 0;   // the number of that one
-    bool timed_waits = false;  // one of these waits for its rail
+    bool timed_waits = false;  // one of these, or what will be one, waits for its rail (Ledger::await_posting)
     /// Of what the rail was given last together, of all that was to be noted.
     struct Posting {
         base::Nanoseconds first = 0;   // when the first of it was decided,
