@@ -277,8 +277,9 @@ public:
     virtual void look_everywhere() noexcept {}
 
     /// After an empty poll: a descriptor that turns readable when poll may have something; -1 where `events` is false
-    /// (whoever sleeps looks at such a rail now and then), or when something came up meanwhile (poll again). The descriptor
-    /// is the same for the rail's life. What is posted after arm() takes nothing from that; a poll does: arm again.
+    /// (whoever sleeps looks at such a rail now and then), or when something came up meanwhile or a poll has made room for
+    /// what post refused (poll and post again). The descriptor is the same for the rail's life. What is posted after arm()
+    /// takes nothing from that; a poll does: arm again.
     [[nodiscard]] virtual int arm() noexcept = 0;
 };
 

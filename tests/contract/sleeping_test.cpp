@@ -14,10 +14,30 @@ bool readable(int descriptor, int milliseconds) {
     return ::poll(&entry, 1, milliseconds) == 1;
 }
 
+/// Polls the rail of who is awake, and rests once many polls in a row brought nothing: those that take a part of a large frame
+/// bring nothing either.
+class Awake {
+public:
+    Awake(World& world, Rail& rail) : world_(world), rail_(rail) {}
+
+    /// Whether the other's descriptor becomes readable before this one has to poll again.
+    bool readable_meanwhile(int descriptor) {
+        if (readable(descriptor, idle_polls_ < enough ? 0 : 1)) return true;
+        idle_polls_ = world_.poll(rail_) > 0 ? 0 : idle_polls_ + 1;
+        return false;
+    }
+
+private:
+    static constexpr int enough = 100;
+    World& world_;
+    Rail& rail_;
+    int idle_polls_ = 0;
+};
+
 /// Until it is true `rail` is polled only when its descriptor says so; the other rail is polled all the time.
 void sleep_until(World& world, Rail& rail, const char* what, const std::function<bool()>& came) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    auto& other = &rail == &world.a() ? world.b() : world.a();
+    Awake other(world, &rail == &world.a() ? world.b() : world.a());
     int first = -1;
     while (!came()) {
         if (std::chrono::steady_clock::now() > limit) FAIL("took too long; awaited: " << what);
@@ -26,9 +46,7 @@ void sleep_until(World& world, Rail& rail, const char* what, const std::function
         if (descriptor < 0) continue;
         if (first >= 0) REQUIRE(descriptor == first);
         first = descriptor;
-        bool busy = true;  // the other rail: then it is looked at again without a rest
-        while (!readable(descriptor, world.one_rail() ? 1000 : busy ? 0 : 1)) {
-            if (!world.one_rail()) busy = world.poll(other) > 0;
+        while (!(world.one_rail() ? readable(descriptor, 1000) : other.readable_meanwhile(descriptor))) {
             if (std::chrono::steady_clock::now() > limit) FAIL("the descriptor never woke for " << what);
         }
     }
@@ -116,6 +134,40 @@ TEST_CASE("the armed descriptor wakes for room to send", "[contract]") {
     });
 }
 
+TEST_CASE("who was refused does not fall asleep once there is room, even if no event told of it", "[contract]") {
+    on_each_fixture(plain_fixtures(), [](World& world) {
+        const auto& traits = world.a().traits();
+        if (!traits.events || world.one_rail()) return;
+        world.keep_frames = false;
+        for (const bool quiet : {false, true}) {
+            if (quiet && traits.quiet_max == 0) continue;
+            End near, far;
+            std::tie(near, far) = world.link();
+            auto bytes = pattern(quiet ? traits.quiet_max : traits.max_frame, 1);
+            const Segment segment{bytes.data(), bytes.size()};
+            const Work work{.quiet = quiet, .link = near.id, .segments = {&segment, 1}};
+            std::size_t taken = 0;
+            std::size_t before = 0;
+            do {
+                before = taken;
+                while (world.post(world.a(), {&work, 1}) == 1) ++taken;
+            } while (world.poll(world.a()) > 0 || taken > before);
+            for (int idle = 0; idle < 100; ++idle) {
+                if (world.poll(world.b()) > 0) idle = 0;
+            }
+            Awake other(world, world.b());
+            const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+            bool told = world.poll(world.a()) > 0;
+            const int descriptor = told ? -1 : world.a().arm();
+            told = told || descriptor < 0;
+            while (!told && std::chrono::steady_clock::now() < limit) told = other.readable_meanwhile(descriptor);
+            CHECK(told);
+            world.until_done(near);
+            world.until("all frames", [&, at = far] { return world.log(at).frames.size() == taken; });
+        }
+    });
+}
+
 TEST_CASE("who has polled for many frames in a row is woken by a byte as ever", "[contract]") {
     on_each_fixture(plain_fixtures(), [](World& world) {
         if (!world.a().traits().events) return;
@@ -163,9 +215,9 @@ namespace {
 bool comes_in_sleep(World& world, Rail& rail, int descriptor, const std::function<bool()>& came) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     auto& other = &rail == &world.a() ? world.b() : world.a();
+    Awake awake(world, other);
     while (!came() && std::chrono::steady_clock::now() < limit) {
-        const bool busy = world.poll(other) > 0;
-        if (!readable(descriptor, busy ? 0 : 1)) continue;
+        if (!awake.readable_meanwhile(descriptor)) continue;
         while ((world.poll(rail) > 0 || rail.arm() < 0) && std::chrono::steady_clock::now() < limit) world.poll(other);
     }
     return came();

@@ -182,6 +182,8 @@ private:
     std::uint64_t polls_ = 0;
     std::uint64_t next_look_ = 0;  // the poll that looks at all sockets again
     std::uint32_t writers_ = 0;    // links that wait for room in their socket
+    bool refused_ = false;         // a work, because its link does
+    bool room_ = false;            // came since, perhaps without an event that would tell
     // Accepted and without a hello yet, the oldest first; among them some of which that is no longer true.
     std::deque<LinkId> stranger_queue_;
     std::uint32_t strangers_ = 0;

@@ -43,7 +43,7 @@ std::size_t Rail::poll(std::span<Event> events) noexcept {
 
 int Rail::arm() noexcept {
     [[maybe_unused]] const auto scope = guard_.enter();
-    const bool waiting = !events_.empty() || staging_at_ < staging_end_;
+    const bool waiting = !events_.empty() || staging_at_ < staging_end_ || std::exchange(room_, false);
     while (!waiting && !hot_.empty()) cool(links_[hot_.back()]);
     if (!waiting) next_look_ = polls_;  // whoever slept on the descriptor was woken by it
     return waiting ? -1 : epoll_.get();

@@ -122,6 +122,7 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
         }
     }
     if (sent_outside_ >= next_check_) check_counters();
+    refused_ = refused_ || accepted < works.size();
     return accepted;
 }
 
@@ -199,7 +200,9 @@ void Rail::write_partial(Link& link) noexcept {
         if (partial.left > 0) return;
         if (!partial.quiet) events_.done(link.id, partial.cookie, WorkStatus::ok);
     }
-    if (link.tls == nullptr || !link.tls->waiting()) watch(link, false);
+    if (link.tls != nullptr && link.tls->waiting()) return;
+    watch(link, false);
+    room_ = room_ || std::exchange(refused_, false);
 }
 
 }  // namespace railmux::transports::tcp
