@@ -168,8 +168,10 @@ void RailManager::find_heavy_lead(Conversation& talk, std::uint64_t bytes, std::
     leads.handed = leads.heavy.time_of(bytes);
     ledger_.leads_by_idle(leads.heavy.link->peer);
     if (sched::place_along(talk.candidates, sched::light_bytes) != choice) return;
-    leads.light = lead_of(talk, choice, sched::light_bytes, now);
-    leads.light.until = talk.candidates[choice].behind ? now + long_lead_time : leads.heavy.until;
+    auto light = lead_of(talk, choice, sched::light_bytes, now);
+    if (light.slack == 0) return;  // so much waits there that they have a choice
+    light.until = talk.candidates[choice].behind ? now + long_lead_time : leads.heavy.until;
+    leads.light = light;
 }
 
 /// That of frames of at most `most` bytes for which that was the choice. It lasts as long as the caller says.
