@@ -287,6 +287,33 @@ void Ledger::compare(const Link& by, const FrameHeader& header, const Frame& fra
 
 // --- For who chooses -------------------------------------------------------------------------------------------------
 
+void Ledger::bound_latencies(Conversation& talk, base::Nanoseconds now) noexcept {
+    for (std::size_t i = 0; i < talk.links.size(); ++i) {
+        const Link& link = links_.at(talk.links[i]);
+        if (link.echo.bound(now) == 0 || link.echo.latency(now) > 0) continue;
+        auto& latency = talk.candidates[i].cost.latency;
+        latency = std::min(latency, link.echo.bound(now) + link.lag.least(busy_.time()));
+    }
+}
+
+std::size_t Ledger::lone_trial(const Conversation& talk, std::size_t choice, std::uint64_t bytes,
+                               base::Nanoseconds now) noexcept {
+    const auto& candidates = talk.candidates;
+    if (!policy_.predicts()) return candidates.size();
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+        Link& link = links_.at(talk.links[i]);
+        if (i == choice || candidates[i].spare || !link.lone_trial.due(busy_.time()) || link.echo.latency(now) > 0)
+            continue;
+        auto hoped = candidates[i];
+        if (hoped.cost.latency > sched::LoneTrial::most_doubted * candidates[choice].cost.latency) continue;
+        hoped.cost.latency = 0;
+        if (policy_.delivery(hoped, bytes, now) >= policy_.delivery(candidates[choice], bytes, now)) continue;
+        link.lone_trial.went(busy_.time());
+        return i;
+    }
+    return candidates.size();
+}
+
 void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     talk.refreshed = now;
     if (talk.has_choice()) look_for_landed(talk, now);

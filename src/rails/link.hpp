@@ -19,8 +19,10 @@
 #include "rails/silence.hpp"
 #include "rails/underway.hpp"
 #include "rails/unheard.hpp"
+#include "sched/echo.hpp"
 #include "sched/fill.hpp"
 #include "sched/lag.hpp"
+#include "sched/lone_trial.hpp"
 #include "sched/pace.hpp"
 #include "transports/transport.hpp"
 
@@ -99,6 +101,7 @@ struct Link {
     Heard heard;
 
     sched::Echo echo;
+    sched::LoneTrial lone_trial;
     sched::Lag lag;
     /// Half of what timed frames and their answers took: the latency is no more. A probe may have been held up, and then
     /// nothing else would be sent that shows it.

@@ -203,6 +203,17 @@ std::size_t RailManager::favoured(const Conversation& talk, const Frame& frame, 
     return one && talk.candidates[place].favoured_heavy ? place : none;
 }
 
+/// Of a light frame that meets nothing on the rails, and belongs to no burst of heavy ones: where it goes to show how far that
+/// is; as many as there are links: where others do.
+std::size_t RailManager::lone_trial(const Conversation& talk, const Frame& frame, std::size_t choice,
+                                    base::Nanoseconds now) noexcept {
+    const auto bytes = frame.wire_bytes();
+    if (bytes > sched::light_bytes || talk.links.size() < 2 || explaining() || !all_idle(talk))
+        return talk.links.size();
+    if (sched::place_along(talk.candidates, bytes) != talk.candidates.size()) return talk.links.size();
+    return ledger_.lone_trial(talk, choice, bytes, now);
+}
+
 void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     frame->link = no_link;
     if (talk.links.empty()) {
@@ -218,8 +229,10 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         if (talk.links.size() > 1) talk.leads.light = Lead::only(*only, talk.refreshed + long_lead_time);
         return hand_over(*only, talk, frame, now);
     }
+    const bool light = frame->wire_bytes() <= sched::light_bytes;
+    if (light) ledger_.bound_latencies(talk, now);
     std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
-    if (frame->wire_bytes() > sched::light_bytes) talk.chosen = now;
+    if (!light) talk.chosen = now;
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us
         for (std::size_t i = 0; i < talk.links.size(); ++i) {
             if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) != nullptr) break;
@@ -227,9 +240,14 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         }
         if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) == nullptr) return;
     }
-    if (frame->piece_count == 0 && !frame->again) note_choice(talk, *frame, choice, now);
+    const bool alone = frame->piece_count == 0 && !frame->again;
+    if (const auto place = alone ? lone_trial(talk, *frame, choice, now) : talk.links.size();
+        place < talk.links.size()) {
+        return hand_over_timed(links_.at(talk.links[place]), talk, frame, now);
+    }
+    if (alone) note_choice(talk, *frame, choice, now);
     hand_over_timed(links_.at(talk.links[choice]), talk, frame, now);
-    if (frame->piece_count == 0 && !frame->again) find_lead(talk, *frame, choice, now);
+    if (alone) find_lead(talk, *frame, choice, now);
 }
 
 /// A frame that was numbered, and perhaps sent, some time ago.

@@ -140,35 +140,19 @@ TEST_CASE("what is put does not follow", "[rails]") {
     t.pool.give(put);
 }
 
-namespace {
-
-/// To and fro, so many times, each time so many in a row.
-void exchange(rails_world::Couple& pair, int times, std::size_t bytes, std::size_t burst) {
-    for (int i = 0; i < times; ++i) {
-        const std::string text(bytes, static_cast<char>('a' + i % 20));
-        const auto before = std::pair(pair.b->heard.size(), pair.a.heard.size());
-        for (std::size_t each = 0; each < burst; ++each) pair.a.say(1, text);
-        pair.until([&] { return pair.b->heard.size() == before.first + burst; });
-        for (std::size_t each = 0; each < burst; ++each) pair.b->say(0, text);
-        pair.until([&] { return pair.a.heard.size() == before.second + burst; });
-    }
-}
-
-}  // namespace
-
 TEST_CASE("of frames that go alone, or with few others, one in a while is chosen for", "[rails]") {
     const auto bytes = GENERATE(std::size_t{8}, std::size_t{1000});
     const auto burst = GENERATE(std::size_t{1}, std::size_t{4});  // the far rail is 30 of them away
     rails_world::Couple pair;
     pair.talk();
-    exchange(pair, 50, bytes, burst);
+    pair.exchange(50, bytes, burst);
     const auto& talk = *pair.b->peer(0).talk;
     const auto chosen = [&] { return bytes <= sched::light_bytes ? talk.leads.light.until : talk.chosen; };
     int found = 0;
     auto last = chosen();
     const auto begin = pair.world.now();
     for (int i = 0; i < 300; ++i) {
-        exchange(pair, 1, bytes, burst);
+        pair.exchange(1, bytes, burst);
         found += std::exchange(last, chosen()) != last ? 1 : 0;
     }
     const auto took = pair.world.now() - begin;

@@ -13,6 +13,7 @@
 #include <random>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 #include "rails/rail_manager.hpp"
 #include "transports/sim/fabric.hpp"
@@ -205,6 +206,17 @@ struct Couple {
         a.say(1, text);
         b->say(0, text);
         until([&] { return heard(a, text) && heard(*b, text); });
+    }
+    /// To and fro, so many times, each time so many in a row.
+    void exchange(int times, std::size_t bytes, std::size_t burst) {
+        for (int i = 0; i < times; ++i) {
+            const std::string text(bytes, static_cast<char>('a' + i % 20));
+            const auto before = std::pair(b->heard.size(), a.heard.size());
+            for (std::size_t each = 0; each < burst; ++each) a.say(1, text);
+            until([&] { return b->heard.size() == before.first + burst; });
+            for (std::size_t each = 0; each < burst; ++each) b->say(0, text);
+            until([&] { return a.heard.size() == before.second + burst; });
+        }
     }
     /// All links die, and both notice.
     void lose_links() {
