@@ -47,6 +47,10 @@ public:
         if (several_ && alone && whole_.shown()) return false;
         return !several_ || since >= pause || answered();
     }
+    /// What was added last waits, and that took until `now`: so long it was not the application that was late.
+    void put_away(base::Nanoseconds now) noexcept {
+        if (waiting_ > 0) added_ = now;
+    }
     /// Everything has left, by a call that was over at `now`; if nothing waited, it was a message that never does.
     void left(base::Nanoseconds now) noexcept {
         if (waiting_ == 0) length_ = 1;
@@ -95,7 +99,7 @@ private:
     static constexpr std::uint32_t not_put_off = 2;
 
     base::Nanoseconds last_left_ = 0;
-    base::Nanoseconds added_ = 0;  // the last message
+    base::Nanoseconds added_ = 0;  // the last message, or put away
     Habit bundled_;                // of looking right behind a burst of many,
     Habit whole_;                  // ... and of any
     std::size_t bytes_ = 0;        // of those that wait

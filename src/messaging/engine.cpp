@@ -160,13 +160,14 @@ Request Engine::isend(Peer to, Tag tag, ConstBuffer data) {
         return isend_own(tag, data);
     now_ = now();
     const bool last = ends_burst(peer, data.size());
+    const auto reckonings = rails_.reckonings();
     std::uint64_t rails = 0;
     if (!sender_.send_now(peer, tag, data, now_, leaving(last), rails)) [[unlikely]]
         return begin_send(peer, tag, {&data, 1}, last, nullptr);
     Operation& operation = operations_.begin_over();
     operation.status = sent_status(peer, tag, data.size(), rails);
     unlooked_bytes_ += data.size() + message_per_look;
-    if (last) flush_burst();
+    handed_over(last, reckonings);
     return {*this, operation.index};
 }
 
@@ -194,8 +195,9 @@ Request Engine::begin_send(std::uint32_t peer, Tag tag, std::span<const ConstBuf
                            Completion&& done) {
     Operation& operation = new_send(peer, tag, gather, std::move(done));
     const auto slot = operation.index;
+    const auto reckonings = rails_.reckonings();
     sender_.start(operation, now_, last);
-    if (last) flush_burst();
+    handed_over(last, reckonings);
     return {*this, slot};
 }
 

@@ -252,6 +252,14 @@ private:
                           [this, peer] { return !sender_.any_bundle() && rails_.answered(peer); });
     }
     void flush_burst();
+    /// A message, before which there had been so many `reckonings`.
+    RAILMUX_IN_LINE void handed_over(bool last, std::uint32_t reckonings) {
+        if (last) {
+            flush_burst();
+        } else if (rails_.reckonings() != reckonings) [[unlikely]] {
+            burst_.put_away(now());
+        }
+    }
     /// Where that `took_calls`, it is not now any more. What rails take at once (post_at_once) is soon done.
     void burst_left(bool took_calls) noexcept { burst_.left(took_calls ? now() : now_); }
     /// Whoever asks for results has no more to add to the burst.

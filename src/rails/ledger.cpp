@@ -82,6 +82,7 @@ bool Ledger::much_late() const noexcept {
 void Ledger::charge_late() {
     const auto late = std::span(late_).first(late_count_);
     late_count_ = 0;
+    ++reckonings_;
     for (std::size_t next = 0; next < late.size();) {
         Frame& first = *late[next];
         Row row{.frames = &late[next], .bytes = first.wire_bytes(), .begun = first.sent, .ended = first.sent};
@@ -316,6 +317,7 @@ std::size_t Ledger::lone_trial(const Conversation& talk, std::size_t choice, std
 
 void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
     talk.refreshed = now;
+    ++reckonings_;
     if (talk.has_choice()) look_for_landed(talk, now);
     node_.look(now, paces_);
     sched::Candidate* trusted = nullptr;

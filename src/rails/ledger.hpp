@@ -73,6 +73,8 @@ public:
     /// ... and it is so much that it counts beside what others have on the rails.
     [[nodiscard]] bool much_late() const noexcept;
     void charge_late();
+    /// Changes when what is on the rails is reckoned anew, for a choice or for what was put off.
+    [[nodiscard]] std::uint32_t reckonings() const noexcept { return reckonings_; }
     /// What was handed to a link will not be acknowledged over it.
     void uncharge(Frame& frame, base::Nanoseconds now) noexcept;
     /// Frames to the peer have a lead because nothing is on any of the rails that lead there: it ends when something heavy is
@@ -281,6 +283,7 @@ private:
     std::uint32_t told_mask_ = noted_mask;
     std::array<Frame*, 4 * most_late> late_;  // put off, the first late_count_
     std::size_t late_count_ = 0;
+    std::uint32_t reckonings_ = 0;
     std::vector<std::uint32_t> idle_leads_;  // peers, each once
     std::uint64_t idle_rails_ = 0;           // that lead to one of them, as bits
     std::vector<sched::Pace> paces_;         // by rail

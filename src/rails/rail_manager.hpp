@@ -183,6 +183,8 @@ public:
     [[nodiscard]] base::Nanoseconds answer_time() noexcept;
     /// Whether incoming frames are being timed: then `now` should be exact.
     [[nodiscard]] bool timing(base::Nanoseconds now) const noexcept { return assessor_.timing(now); }
+    /// Changes when a call takes microseconds longer than others, because what is on the rails is reckoned anew.
+    [[nodiscard]] std::uint32_t reckonings() const noexcept { return ledger_.reckonings(); }
     /// Whether everything sent to this peer (or all) has been acknowledged.
     [[nodiscard]] bool idle(std::uint32_t peer) const noexcept;
     /// Whether everything that was ever handed over for this peer is known to have arrived; nothing was, without a session.

@@ -169,6 +169,31 @@ TEST_CASE("who looks right behind each burst, some times, has a habit", "[messag
     }
 }
 
+TEST_CASE("that messages took long to be put away makes nobody late who looks right behind them",
+          "[messaging][burst]") {
+    const bool told = GENERATE(true, false);
+    Burst burst;
+    base::Nanoseconds now = 100 * us;
+    const auto send = [&] {
+        for (int i = 0; i < 11; ++i, now += 100) {
+            const bool at_once = burst.add(8, now, true, unanswered);
+            now += 4 * us;
+            if (at_once) {
+                burst.left(now);
+            } else if (told) {
+                burst.put_away(now);
+            }
+        }
+        const bool prompt = burst.prompt();
+        burst.looked(now += 200);
+        burst.left(now);
+        now += 100 * us;
+        return prompt;
+    };
+    for (int i = 0; i < 6; ++i) CHECK_FALSE(send());
+    for (int i = 0; i < 20; ++i) CHECK(send() == told);
+}
+
 TEST_CASE("who looks right behind each burst, some times, has them leave as a whole", "[messaging][burst]") {
     Burst burst;
     base::Nanoseconds now = 100 * us;
