@@ -280,8 +280,6 @@ private:
     [[nodiscard]] bool explaining() const noexcept { return tracer_ != nullptr && tracer_->explains(); }
     [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] std::size_t favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
-    [[nodiscard]] std::size_t lone_trial(const Conversation& talk, const Frame& frame, std::size_t choice,
-                                         base::Nanoseconds now) noexcept;
     void note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
     void find_lead(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
     void find_heavy_lead(Conversation& talk, std::uint64_t bytes, std::size_t choice, base::Nanoseconds now);

@@ -25,6 +25,12 @@ bool all_idle(const Conversation& talk) noexcept {
     return std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog <= sched::light_bytes; });
 }
 
+/// Whether a light frame meets nothing on the rails, and belongs to no burst of heavy ones: then it may show how far one is.
+bool goes_alone(const Conversation& talk, std::uint64_t bytes) noexcept {
+    return talk.links.size() > 1 && all_idle(talk) &&
+           sched::place_along(talk.candidates, bytes) == talk.candidates.size();
+}
+
 }  // namespace
 
 void RailManager::send(std::uint32_t peer, Frame* frame, base::Nanoseconds now) {
@@ -203,17 +209,6 @@ std::size_t RailManager::favoured(const Conversation& talk, const Frame& frame, 
     return one && talk.candidates[place].favoured_heavy ? place : none;
 }
 
-/// Of a light frame that meets nothing on the rails, and belongs to no burst of heavy ones: where it goes to show how far that
-/// is; as many as there are links: where others do.
-std::size_t RailManager::lone_trial(const Conversation& talk, const Frame& frame, std::size_t choice,
-                                    base::Nanoseconds now) noexcept {
-    const auto bytes = frame.wire_bytes();
-    if (bytes > sched::light_bytes || talk.links.size() < 2 || explaining() || !all_idle(talk))
-        return talk.links.size();
-    if (sched::place_along(talk.candidates, bytes) != talk.candidates.size()) return talk.links.size();
-    return ledger_.lone_trial(talk, choice, bytes, now);
-}
-
 void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     frame->link = no_link;
     if (talk.links.empty()) {
@@ -240,14 +235,14 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         }
         if (frame->target->key_for(links_.at(talk.links[choice]).remote_rail) == nullptr) return;
     }
-    const bool alone = frame->piece_count == 0 && !frame->again;
-    if (const auto place = alone ? lone_trial(talk, *frame, choice, now) : talk.links.size();
-        place < talk.links.size()) {
-        return hand_over_timed(links_.at(talk.links[place]), talk, frame, now);
+    const bool ordinary = frame->piece_count == 0 && !frame->again;
+    if (ordinary && light && !explaining() && goes_alone(talk, frame->wire_bytes())) {
+        const auto place = ledger_.lone_trial(talk, choice, frame->wire_bytes(), now);
+        if (place < talk.links.size()) return hand_over_timed(links_.at(talk.links[place]), talk, frame, now);
     }
-    if (alone) note_choice(talk, *frame, choice, now);
+    if (ordinary) note_choice(talk, *frame, choice, now);
     hand_over_timed(links_.at(talk.links[choice]), talk, frame, now);
-    if (alone) find_lead(talk, *frame, choice, now);
+    if (ordinary) find_lead(talk, *frame, choice, now);
 }
 
 /// A frame that was numbered, and perhaps sent, some time ago.
