@@ -7,6 +7,7 @@
 // writes one, to a file of that name and .a or .b.
 #include <railmux/context.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -82,13 +83,21 @@ RAILMUX_COUNTED void counted_bursts(Side& a, Side& b, int messages, int window) 
     }
 }
 
+/// All links of a side are measured: no probe's frames are under way, behind which a message would wait for the next call.
+bool measured(Side& side) {
+    const auto models = side.context.models(side.other);
+    return !models.empty() && std::ranges::none_of(models, [](const railmux::LinkModel& link) {
+        return link.source == railmux::ModelSource::guess;
+    });
+}
+
 /// Until there are links, and what is measured of them is known.
 void settle(Side& a, Side& b) {
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
     auto receive = receive_begin(b);
     auto send = send_begin(a);
     bool received = false;
-    while (!received || send.active() || std::chrono::steady_clock::now() < end) {
+    while (!received || send.active() || std::chrono::steady_clock::now() < end || !measured(a) || !measured(b)) {
         if (send.active()) static_cast<void>(a.context.test(send));
         if (!received) received = b.context.test(receive).has_value();
         a.context.progress();
