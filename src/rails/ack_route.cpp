@@ -50,8 +50,13 @@ Link& AckRoute::next(Conversation& talk, base::Nanoseconds now) noexcept {
     const auto usual = std::ranges::find(talk.links, talk.last_link) - talk.links.begin();
     const auto place = best(talk.candidates, talk.inflow.data(), static_cast<std::size_t>(usual));
     const auto& candidate = talk.candidates[place];
-    const auto waits = policy_.delivery(candidate, FrameHeader::size, now) - candidate.cost.latency;
-    return waits > sched::to_ticks(patience_) ? least_busy(talk) : links_.at(talk.links[place]);
+    const auto arrives = [&](const sched::Candidate& one) { return policy_.delivery(one, FrameHeader::size, now); };
+    if (arrives(candidate) - candidate.cost.latency <= sched::to_ticks(patience_)) return links_.at(talk.links[place]);
+    const auto sooner = [&](const sched::Candidate& one, const sched::Candidate& other) {
+        return one.spare != other.spare ? other.spare : arrives(one) < arrives(other);
+    };
+    const auto first = std::ranges::min_element(talk.candidates, sooner) - talk.candidates.begin();
+    return links_.at(talk.links[static_cast<std::size_t>(first)]);
 }
 
 std::size_t AckRoute::best(std::span<const sched::Candidate> candidates, bool data, std::size_t usual) noexcept {

@@ -29,7 +29,7 @@ void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
     Link& link = ack_route_.next(talk, now);
     if (link.refused) drop_waiting_ack(link);
     enqueue(link, ack_frame(pool_, talk.session), now);
-    talk.owed.told();
+    talk.owed.told_all();
 }
 
 /// The next one tells all that it does. Else what comes in faster than acknowledgements go out would fill the outbox, and what

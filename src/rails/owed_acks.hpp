@@ -26,6 +26,7 @@ public:
     /// One peer.
     struct To {
         std::uint32_t frames = 0;  // that have come since the last acknowledgement went out
+        std::uint32_t ahead = 0;   // ... of those that came ahead of others, which only a frame of its own tells
         // Of its data, by our application, in credit units, and as last told to it: both only grow, and wrap around.
         std::uint32_t consumed = 0;
         std::uint32_t reported = 0;
@@ -33,11 +34,20 @@ public:
         bool listed = false;
 
         [[nodiscard]] bool any() const noexcept { return frames > 0 || consumed != reported; }
-        /// An acknowledgement has just gone out.
+        /// One came out of order, and some are `missing`. What goes with other frames tells how far none are; where a slow rail
+        /// holds that up, and much is sent both ways, what came over fast ones would seem to be on them still.
+        void came(bool missing) noexcept { ahead = missing ? ahead + 1 : 0; }
+        /// An acknowledgement has just gone out with a frame: of all that came in order.
         void told() noexcept {
-            frames = 0;
+            frames = ahead;
             reported = consumed;
-            due = base::never;
+            if (ahead == 0) [[likely]]
+                due = base::never;
+        }
+        /// ... by itself: of each that came.
+        void told_all() noexcept {
+            ahead = 0;
+            told();
         }
     };
 

@@ -116,6 +116,8 @@ public:
 
     /// Every frame before this one has arrived.
     [[nodiscard]] std::uint32_t ack() const noexcept { return received_.base(); }
+    /// Whether any beyond it has.
+    [[nodiscard]] bool missing() const noexcept { return highest_ != received_.base(); }
     /// Frames beyond ack() that have arrived, as bits; the bytes used of `sack`.
     [[nodiscard]] std::size_t write_sack(std::span<std::byte, max_sack_bytes> sack) const noexcept;
 

@@ -203,10 +203,12 @@ RAILMUX_IN_LINE bool RailManager::take_in(Above& above, Link& link, Known& known
     if ((header.flags & frame_flag::ack_now) != 0) [[unlikely]]
         hurry_ack(peer, talk);
     if (!talk.session.arrived_next(header.seq)) [[unlikely]] {
-        switch (talk.session.arrived(header.seq)) {
-            case Session::Arrival::impossible: return false;
-            case Session::Arrival::duplicate: ++link.traffic->duplicate_frames; return true;
-            case Session::Arrival::fresh: break;
+        const auto arrival = talk.session.arrived(header.seq);
+        if (arrival == Session::Arrival::impossible) return false;
+        talk.owed.came(talk.session.missing());
+        if (arrival == Session::Arrival::duplicate) {
+            ++link.traffic->duplicate_frames;
+            return true;
         }
     }
     if ((header.flags & frame_flag::timed) != 0) [[unlikely]]

@@ -71,8 +71,13 @@ struct Uneven {
     Peer to_a;
 };
 
-base::Nanoseconds taken(bool both, std::size_t bytes, std::size_t window, std::size_t count) {
+base::Nanoseconds taken(bool both, bool settled, std::size_t bytes, std::size_t window, std::size_t count) {
     Uneven pair(both);
+    // Until probes are over, and latencies known that they met each other's bursts in.
+    for (int i = 0; settled && i < 200; ++i) {
+        pair.hosts.deliver(*pair.a, pair.to_b, *pair.b, pair.to_a, 64);
+        pair.hosts.deliver(*pair.b, pair.to_a, *pair.a, pair.to_b, 64);
+    }
     static_cast<void>(pair.exchange(bytes, window, 2 * window));
     return pair.exchange(bytes, window, count);
 }
@@ -83,13 +88,15 @@ TEST_CASE("both ways: a slow rail beside the fast one does no harm", "[engine]")
     struct Flow {
         std::size_t bytes;
         std::size_t window;
+        double of_alone;  // of a window of bulk the slow rail carries its eleventh part
     };
-    const auto flow = GENERATE(Flow{512, 1}, Flow{512, 8}, Flow{4096, 8}, Flow{256 << 10, 64});
+    const auto flow = GENERATE(Flow{512, 1, 1.05}, Flow{512, 8, 1.05}, Flow{4096, 8, 1.05}, Flow{256 << 10, 64, 0.96});
+    const bool settled = GENERATE(true, false);
     const auto count = (std::size_t{40} << 20) / flow.bytes;
-    const auto alone = taken(false, flow.bytes, flow.window, count);
-    const auto both = taken(true, flow.bytes, flow.window, count);
-    CAPTURE(flow.bytes, flow.window, alone, both);
-    CHECK(static_cast<double>(both) < 1.05 * static_cast<double>(alone));
+    const auto alone = taken(false, settled, flow.bytes, flow.window, count);
+    const auto both = taken(true, settled, flow.bytes, flow.window, count);
+    CAPTURE(flow.bytes, flow.window, settled, alone, both);
+    CHECK(static_cast<double>(both) < flow.of_alone * static_cast<double>(alone));
 }
 
 TEST_CASE("large messages to and fro take no longer over two rails than over the fast one", "[engine]") {

@@ -20,7 +20,7 @@ struct Peers {
             now, [&](std::uint32_t peer) { return gone[peer] ? nullptr : &to[peer]; },
             [&](std::uint32_t peer) {
                 sent.push_back(peer);
-                to[peer].told();
+                to[peer].told_all();
             });
         return sent;
     }
@@ -66,6 +66,31 @@ TEST_CASE("what has been told is not told by itself", "[rails]") {
     peers.to[0].frames = 1;
     CHECK(peers.acks.note(0, peers.to[0], 200));
     CHECK(peers.run(300) == Sent{0});
+}
+
+TEST_CASE("what came ahead of others is told by itself, whatever goes with other frames", "[rails]") {
+    Peers peers;
+    auto& to = peers.to[0];
+    const auto comes = [&](bool missing, railmux::base::Nanoseconds now) {
+        ++to.frames;
+        static_cast<void>(peers.acks.note(0, to, now));
+        to.came(missing);
+    };
+    comes(true, 1000);
+    to.told();
+    CHECK(to.any());
+    comes(true, 1050);
+    to.told();
+    CHECK(peers.run(1099).empty());
+    CHECK(peers.run(1100) == Sent{0});  // when the first was due
+    CHECK(!to.any());
+
+    // What was missing came in time: another frame tells all.
+    comes(true, 2000);
+    comes(false, 2050);
+    to.told();
+    CHECK(!to.any());
+    CHECK(peers.run(2100).empty());
 }
 
 TEST_CASE("much that is owed goes at the next look, and so does credit", "[rails]") {
