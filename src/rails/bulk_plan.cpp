@@ -20,6 +20,10 @@ constexpr std::uint64_t summed_piece = 64 * 1024;
 
 // An announcement is answered after two latencies, and what both sides do meanwhile: about as long on fast networks.
 constexpr sched::Ticks answer_latencies = 4;
+// Nor is more taken to have landed unseen than passes in this time: twice what a peer has on its rail for the way back, behind
+// which acknowledgements wait. One that is away acknowledges nothing either.
+constexpr base::Nanoseconds longest_unseen = 4 * base::millisecond;
+
 // So small a part of a message (a thirty-second) saves less time than it varies by.
 constexpr std::uint64_t least_unasked = 32;
 }  // namespace
@@ -69,11 +73,15 @@ std::uint64_t BulkPlan::piece_for(Link& link, std::uint64_t largest, base::Nanos
     const auto untaken = carries(2 * (sched::to_ticks(sched::piece_time) + cost.latency), cost.per_byte);
     if (known && link.bulk >= std::max<std::uint64_t>(pieces_per_link, untaken / std::max<std::uint64_t>(piece, 1)))
         return 0;
-    const auto on_the_way = link.underway.on_the_way();  // what has landed is no work for the rail, acknowledged or not
-    if (known) link.fill.looked(on_the_way, now);
+    const auto& pace = ledger_.pace(link.rail);
+    const auto unconfirmed = link.underway.on_the_way();
+    if (known) link.fill.looked(unconfirmed, now);
     // Of a rail that others use, too, we fill what is ours: together they would line up work for many times as long.
-    const auto per_byte = std::max(cost.per_byte, ledger_.pace(link.rail).own_per_byte());
+    const auto per_byte = std::max(cost.per_byte, pace.own_per_byte());
     const auto carried = carries(sched::to_ticks(link.fill.span(now)) + 4 * cost.latency, per_byte);
+    // What has landed is no work for the rail, acknowledged or not.
+    const auto landed = known ? 0 : std::min(pace.landed_unseen(), carries(sched::to_ticks(longest_unseen), per_byte));
+    const auto on_the_way = unconfirmed - std::min(unconfirmed, landed);
     const auto allowance = ledger_.allowance(link.rail);
     if (on_the_way >= std::max(std::min(carried, allowance), 2 * smallest_share)) {
         allowance < carried ? link.fill.nothing() : link.fill.enough(on_the_way);

@@ -288,15 +288,6 @@ void Ledger::compare(const Link& by, const FrameHeader& header, const Frame& fra
 
 // --- For who chooses -------------------------------------------------------------------------------------------------
 
-void Ledger::bound_latencies(Conversation& talk, base::Nanoseconds now) noexcept {
-    for (std::size_t i = 0; i < talk.links.size(); ++i) {
-        const Link& link = links_.at(talk.links[i]);
-        if (link.echo.bound(now) == 0 || link.echo.latency(now) > 0) continue;
-        auto& latency = talk.candidates[i].cost.latency;
-        latency = std::min(latency, link.echo.bound(now) + link.lag.least(busy_.time()));
-    }
-}
-
 std::size_t Ledger::lone_trial(const Conversation& talk, std::size_t choice, std::uint64_t bytes,
                                base::Nanoseconds now) noexcept {
     const auto& candidates = talk.candidates;
@@ -337,6 +328,8 @@ void Ledger::refresh(Conversation& talk, base::Nanoseconds now) noexcept {
         candidate.bounded = pace.correct(candidate.cost, now, busy_.time());
         const auto heard = link.echo.latency(now, busy_.time(), talk.costs[i].latency);
         if (heard > 0) candidate.cost.latency = heard;
+        if (const auto bound = link.echo.bound(now); heard == 0 && bound > 0)
+            candidate.cost.latency = std::min(candidate.cost.latency, bound);
         if (heard == 0 && candidate.recent) trusted = &candidate;
         if (const auto arrived = node_.take_arrivals(candidate.rail); arrived > 0)
             policy_.charge(candidate, arrived, now);

@@ -182,9 +182,6 @@ public:
 
     /// What the policy is to know of the links now.
     void refresh(Conversation& talk, base::Nanoseconds now) noexcept;
-    /// ... and of latencies besides, for light frames: that they are no more than the few that were heard of late say, which is
-    /// how it shows that a probe was held up. Until the next refresh().
-    void bound_latencies(Conversation& talk, base::Nanoseconds now) noexcept;
     /// The place of the link that a frame of so many bytes, which goes alone, is to try instead of the one of that choice; as
     /// many as there are: it is to go there (sched::LoneTrial). Right after refresh().
     [[nodiscard]] std::size_t lone_trial(const Conversation& talk, std::size_t choice, std::uint64_t bytes,

@@ -103,6 +103,7 @@ std::optional<Link::Timed> Ledger::timed(Link& link, const FrameHeader& header, 
                         latency(link, now) / sched::ticks_per_ns);
     timed->arrived = talk.clock.here(at, timed->sent, now);
     timed->by_host = there.by_host;
+    if (talk.clock.known()) paces_[link.rail].told_after(now - timed->arrived);
     const bool known = timed->ours && ours(link.rail) && (header.flags & frame_flag::behind) == 0;  // who is late
     return known ? std::optional(*timed) : std::nullopt;
 }

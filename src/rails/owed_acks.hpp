@@ -34,8 +34,8 @@ public:
         bool listed = false;
 
         [[nodiscard]] bool any() const noexcept { return frames > 0 || consumed != reported; }
-        /// One came out of order, and some are `missing`. What goes with other frames tells how far none are; where a slow rail
-        /// holds that up, and much is sent both ways, what came over fast ones would seem to be on them still.
+        /// One came out of order, and some are `missing`. What goes with other frames tells how far none are; where a slow
+        /// rail holds that up, and much is sent both ways, what came over fast ones would seem to be on them still.
         void came(bool missing) noexcept { ahead = missing ? ahead + 1 : 0; }
         /// An acknowledgement has just gone out with a frame: of all that came in order.
         void told() noexcept {

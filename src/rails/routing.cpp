@@ -225,7 +225,6 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
         return hand_over(*only, talk, frame, now);
     }
     const bool light = frame->wire_bytes() <= sched::light_bytes;
-    if (light) ledger_.bound_latencies(talk, now);
     std::size_t choice = policy_.choose(talk.candidates, frame->wire_bytes(), now);
     if (!light) talk.chosen = now;
     if (frame->piece_count > 0) {  // the choice must be a rail whose key the receiver gave us

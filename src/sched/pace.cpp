@@ -24,6 +24,7 @@ void Pace::sent(std::uint64_t bytes, base::Nanoseconds now, bool ours, std::uint
         saved_up_.idle();
         train_ = {.begin = now};
         fed_.forget();
+        told_after_ = 0;
     }
     train_.end = now;
     train_.bytes += bytes;
@@ -74,7 +75,7 @@ void Pace::end_stretch(base::Nanoseconds now, const Others& others, const Seen& 
     const auto bytes = stretch_.through;
     saved_up_.passed(bytes);
     if (time <= 0) return;
-    const bool never_idle = stretch_.waiting >= bytes + (seen.exact ? left_bytes : 0);
+    const bool never_idle = stretch_.waiting >= bytes + (seen.exact ? left_bytes : landed_unseen());
     if (!never_idle && !(stretch_.exact && seen.exact && shows_more(time, bytes))) return;
     // By acknowledgements alone it is not known when something came; and what others got belongs to the time, too.
     const bool ours = others.backlog == 0 && others.gone == others_gone_;
@@ -86,6 +87,12 @@ void Pace::end_stretch(base::Nanoseconds now, const Others& others, const Seen& 
     others_ += others.gone - others_gone_;
     in_front_ += stretch_.in_front;
     add(shown.time, shown.bytes);
+}
+
+/// Where the peer sends much, too, acknowledgements wait behind that, for as long as what it keeps on the way takes. All that
+/// we keep on the way may be there by then, the rail be idle, and seem so slow that it is given less.
+std::uint64_t Pace::landed_unseen() const noexcept {
+    return told_ || rail_.per_byte == 0 ? 0 : static_cast<std::uint64_t>(to_ticks(told_after_) / rail_.per_byte);
 }
 
 /// Even if the rail was idle for a part of that time it has done more than what is thought of it. Hosts tell in lumps what they

@@ -86,6 +86,12 @@ public:
 
     /// `bytes` in so many `messages` are handed to the rail; `ours`: nobody else has anything on it.
     void sent(std::uint64_t bytes, base::Nanoseconds now, bool ours = true, std::uint32_t messages = 1) noexcept;
+    /// That something had come was known here so long afterwards.
+    void told_after(base::Nanoseconds time) noexcept {
+        told_after_ += time > told_after_ ? time - told_after_ : (time - told_after_) / 4;
+    }
+    /// What may have come through by any moment although nobody here knows.
+    [[nodiscard]] std::uint64_t landed_unseen() const noexcept;
     /// To hand over what is large took the process so long.
     void handing(base::Nanoseconds time) noexcept { fed_.handing(time); }
     /// They arrived. Several may arrive at once; settle then says that these were all.
@@ -257,7 +263,8 @@ private:
     base::Nanoseconds last_ = 0;    // the last settle, or the beginning of the busy period
     Stretch stretch_;
     SavedUp saved_up_;
-    bool told_ = false;  // the host at the other end tells what has come
+    bool told_ = false;                 // the host at the other end tells what has come
+    base::Nanoseconds told_after_ = 0;  // ... and else, how long acknowledgements have been on their way of late
     Train train_;
     Ticks before_trial_ = 0;         // what was known until a trial, while only that speaks against it
     bool shown_ = false;             // the rate, by traffic

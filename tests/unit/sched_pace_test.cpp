@@ -68,6 +68,28 @@ TEST_CASE("acknowledgements kept back for 100 us do not bias the rate", "[sched]
     check_near(flow.per_byte_ns(), true_per_byte({}, 16 * kib), 0.05);
 }
 
+TEST_CASE("acknowledgements that wait behind what the peer sends do not make a rail slow", "[sched][pace]") {
+    // A millisecond of work is kept on the way, and all of it has landed for as long before that is known.
+    RailSpec spec{.ack_hold = 0};
+    Flow flow(spec, 128 * kib, 16 * kib);
+    flow.bytes(4 * mib);
+    spec.latency_ns = 1e6;
+    flow.wire.become(spec);
+    for (int i = 0; i < 200; ++i) {
+        flow.pace.told_after(2 * base::millisecond);
+        flow.time(base::millisecond);
+    }
+    check_near(flow.per_byte_ns(), true_per_byte(spec, 16 * kib), 0.05);
+
+    // A rail that is slow in truth is so with more on the way than that hides.
+    spec.per_byte_ns *= 10;
+    Flow more(spec, mib, 16 * kib);
+    more.time(base::millisecond);
+    more.pace.told_after(2 * base::millisecond);
+    more.time(100 * base::millisecond);
+    check_near(more.per_byte_ns(), spec.per_byte_ns, 0.05);
+}
+
 TEST_CASE("a sender that waits for each answer teaches nothing", "[sched][pace]") {
     Flow flow({.latency_ns = 50'000}, 1, 256);
     flow.bytes(mib);
