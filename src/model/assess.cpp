@@ -75,7 +75,8 @@ private:
         if (points.empty()) return;
         auto line = fit_line_robust(points);
         const bool unsure = line.slope <= 0 || line.slope_error > 0.5 * line.slope;
-        if (before != nullptr && unsure) borrow_slope(line, points, before->G.ns);
+        if (unsure && (before != nullptr || line.slope <= 0))
+            borrow_slope(line, points, before != nullptr ? before->G.ns : slope_of_halves());
         range_.g = Nanos(std::max(0.0, line.at_one));
         range_.G.ns = std::max(0.0, line.slope);
         range_.confidence.g = confidence(line.at_one, line.at_one_error, shaky_);
