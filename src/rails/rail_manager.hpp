@@ -34,6 +34,7 @@
 #include "rails/groups.hpp"
 #include "rails/heard_acks.hpp"
 #include "rails/keeping_up.hpp"
+#include "rails/lead_finder.hpp"
 #include "rails/leaving.hpp"
 #include "rails/ledger.hpp"
 #include "rails/link.hpp"
@@ -281,9 +282,6 @@ private:
     [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] std::size_t favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
     void note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
-    void find_lead(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
-    void find_heavy_lead(Conversation& talk, std::uint64_t bytes, std::size_t choice, base::Nanoseconds now);
-    [[nodiscard]] Lead lead_of(const Conversation& talk, std::size_t choice, std::uint64_t most, base::Nanoseconds now);
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     void unsettle(Link& link, base::Nanoseconds now);
     void post_dirty();
@@ -375,6 +373,7 @@ private:
     std::uint64_t watched_of_ = 0;         // ... when links had changed so often; 0: other rails or links are up now
     std::optional<NodeTable> node_table_;  // outlives what is noted in it
     Ledger ledger_;
+    LeadFinder lead_finder_;
     BulkPlan plan_;
     Feeder feeder_;
     EagerSwitch eager_;

@@ -1,7 +1,4 @@
 // RailManager, the way down: from send() to a link, where way_down.hpp does not see to it.
-#include <algorithm>
-#include <bit>
-
 #include "rails/rail_manager.hpp"
 #include "rails/way_down.hpp"
 
@@ -10,20 +7,6 @@ namespace railmux::rails {
 namespace {
 
 constexpr auto none = sched::Contest::none;
-// Other rails' costs and loads, and the clocks, change little within that: a few round trips of the fastest networks.
-constexpr base::Nanoseconds lead_time = 10 * base::microsecond;
-// Where next to nothing is on any rail, and nothing heavy is handed to one: many round trips of Ethernet, so that who awaits
-// the answer to each message spends a four hundredth of the time on choices, each of which takes half a microsecond and more.
-constexpr base::Nanoseconds idle_lead_time = 250 * base::microsecond;
-// Where it is not loads that decide, but one of the two ends, or which rails are spare: that is judged more often.
-constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
-// No rail is slower; and what a light frame takes is far from overflow.
-constexpr sched::Ticks longest_per_byte = sched::to_ticks(base::second);
-
-/// Whether next to nothing is on any of the rails.
-bool all_idle(const Conversation& talk) noexcept {
-    return std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog <= sched::light_bytes; });
-}
 
 /// Whether a light frame meets nothing on the rails, and belongs to no burst of heavy ones: then it may show how far one is.
 bool goes_alone(const Conversation& talk, std::uint64_t bytes) noexcept {
@@ -136,61 +119,6 @@ void RailManager::note_choice(Conversation& talk, const Frame& frame, std::size_
     }
 }
 
-/// Whether frames that follow one for which that was the choice need none of their own.
-void RailManager::find_lead(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now) {
-    if (explaining()) return;
-    auto& leads = talk.leads;
-    const auto bytes = frame.wire_bytes();
-    if (!policy_.predicts() && policy_.lead(talk.candidates, choice, bytes, now) == Lead::unlimited) {
-        leads.light = Lead::only(links_.at(talk.links[choice]), now + long_lead_time);
-        return;
-    }
-    if (bytes > sched::light_bytes) return find_heavy_lead(talk, bytes, choice, now);
-    if (now < leads.light.until) {
-        leads.handed += leads.light.time_of(bytes);
-        return;
-    }
-    const bool behind = talk.candidates[choice].behind;
-    const bool idle = all_idle(talk);
-    const auto lasts = behind ? long_lead_time : idle ? idle_lead_time : lead_time;
-    leads.rebase();
-    leads.light = lead_of(talk, choice, sched::light_bytes, now);
-    leads.light.until = now + lasts;
-    leads.handed = leads.light.time_of(bytes);
-    if (idle && leads.light.slack != Lead::unlimited) ledger_.leads_by_idle(leads.light.link->peer);
-}
-
-/// If next to nothing is on the rails, and no trial under way of where such frames go. The others of a burst, the bundles of
-/// small messages say, may be somewhat longer than the first.
-void RailManager::find_heavy_lead(Conversation& talk, std::uint64_t bytes, std::size_t choice, base::Nanoseconds now) {
-    if (bytes > sched::heavy_bytes || talk.heavy_contest.favoured() != none || !all_idle(talk)) return;
-    auto& leads = talk.leads;
-    leads.rebase();
-    leads.heavy = lead_of(talk, choice, std::min(std::bit_ceil(bytes), sched::heavy_bytes), now);
-    if (leads.heavy.slack == 0) leads.heavy = lead_of(talk, choice, bytes, now);
-    if (leads.heavy.slack == 0) return;
-    leads.heavy.until = now + idle_lead_time;
-    leads.last_link = talk.last_link;
-    leads.handed = leads.heavy.time_of(bytes);
-    ledger_.leads_by_idle(leads.heavy.link->peer);
-    if (sched::place_along(talk.candidates, sched::light_bytes) != choice) return;
-    auto light = lead_of(talk, choice, sched::light_bytes, now);
-    if (light.slack == 0) return;  // so much waits there that they have a choice
-    light.until = talk.candidates[choice].behind ? now + long_lead_time : leads.heavy.until;
-    leads.light = light;
-}
-
-/// That of frames of at most `most` bytes for which that was the choice. It lasts as long as the caller says.
-Lead RailManager::lead_of(const Conversation& talk, std::size_t choice, std::uint64_t most, base::Nanoseconds now) {
-    const auto& chosen = talk.candidates[choice];
-    Lead lead{.link = &links_.at(talk.links[choice]), .most = most};
-    lead.slack = policy_.lead(talk.candidates, choice, most, now);
-    if (lead.slack == Lead::unlimited || all_idle(talk)) lead.idle_slack = lead.slack;
-    lead.gap = chosen.stream && most <= sched::light_bytes ? 0 : chosen.cost.gap;
-    lead.per_byte = std::min(chosen.cost.per_byte, longest_per_byte);
-    return lead;
-}
-
 /// Where there is nothing to choose: the only link, or the only one that is not spare, for a while after that was found.
 Link* RailManager::only_link(const Conversation& talk, base::Nanoseconds now) noexcept {
     if (talk.links.size() == 1) return &links_.at(talk.links.front());
@@ -241,7 +169,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
     }
     if (ordinary) note_choice(talk, *frame, choice, now);
     hand_over_timed(links_.at(talk.links[choice]), talk, frame, now);
-    if (ordinary) find_lead(talk, *frame, choice, now);
+    if (ordinary && !explaining()) lead_finder_.chosen(talk, *frame, choice, now);
 }
 
 /// A frame that was numbered, and perhaps sent, some time ago.
