@@ -84,7 +84,7 @@ private:
     }
 
     /// A bandwidth when the gaps of the first range say nothing: round trips grow by G and by what overheads and copies
-    /// add to it. Half of it errs by less than a factor of two on most networks, and is never 0.
+    /// add to it. Half of it errs by less than a factor of two on most networks, and is 0 only where these do not grow either.
     [[nodiscard]] double slope_of_halves() const {
         std::vector<Point> points;
         for (const auto& size : sizes_) points.push_back(size.half_point());
