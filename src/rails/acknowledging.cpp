@@ -21,26 +21,15 @@ void RailManager::tell_time(Link& link, Conversation& talk, std::uint32_t seq, b
     if (link.asks_too_much()) return;
     link.over_rail->want_arrivals(link.id);  // there will be more of them
     const ArrivalTimes times{.timed = link.arrival(now), .before = link.came.when, .before_seq = link.came.seq};
-    enqueue(link, time_frame(pool_, talk.session, seq, times, ledger_.next_rate_to_tell(talk)), now);
+    outboxes_.enqueue(link, time_frame(pool_, talk.session, seq, times, ledger_.next_rate_to_tell(talk)), now);
 }
 
 void RailManager::send_ack(Conversation& talk, base::Nanoseconds now) {
     if (talk.links.empty()) return;  // it stays owed until there is a link again
     Link& link = ack_route_.next(talk, now);
-    if (link.refused) drop_waiting_ack(link);
-    enqueue(link, ack_frame(pool_, talk.session), now);
+    if (link.refused) outboxes_.drop_waiting_ack(link);
+    outboxes_.enqueue(link, ack_frame(pool_, talk.session), now);
     talk.owed.told_all();
-}
-
-/// The next one tells all that it does. Else what comes in faster than acknowledgements go out would fill the outbox, and what
-/// is sent have to wait behind them.
-void RailManager::drop_waiting_ack(Link& link) {
-    Frame* const stale = link.outbox.take(
-        [](const Frame& frame) { return frame.type == FrameType::ack && frame.flags == 0 && frame.posted == 0; });
-    if (stale == nullptr) return;
-    link.queued_bytes -= stale->wire_bytes();
-    stale->queued = false;
-    release_if_free(link.peer, *stale);
 }
 
 // --- Hearing ---------------------------------------------------------------------------------------------------------
@@ -110,7 +99,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
             note(frame);
             taking(frame);
             frame.acked = true;
-            release_if_free(peer, frame);
+            outboxes_.release_if_free(peer, frame);
         };
         if (!talk.session.acknowledged(header.ack, {}, each)) return false;
         // The bits of an acknowledgement count from the number it was made with, which may be older than the one stamped on.

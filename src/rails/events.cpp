@@ -21,7 +21,7 @@ bool RailManager::poll(base::Nanoseconds now) { return poll(upper_, now); }
 void RailManager::rest() {
     if (due_ == never) return;
     static_cast<void>(catch_up());
-    post_dirty();
+    outboxes_.post_all(now_);
 }
 
 void RailManager::watched_until(base::Nanoseconds now) noexcept {
@@ -127,7 +127,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     } else {
         connector_.went_down(link, event, now);
     }
-    empty_outbox(link);
+    outboxes_.empty(link, [&](Frame& get) { feeder_.end_get(link, get, transports::WorkStatus::link_lost, now); });
     links_.remove(link);
     if (peer == no_peer || peers_[peer].talk == nullptr) return;
     settling_.link_over(peer, nonce, now);

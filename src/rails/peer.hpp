@@ -161,6 +161,13 @@ struct Conversation {
     // The largest message that is better sent in several frames than asked for first; 0: none.
     std::uint32_t unasked_max = 0;
 
+    /// What every frame tells besides its own; known only when it goes out. `behind`: we do not keep up.
+    [[nodiscard]] RAILMUX_IN_LINE Stamp stamp(bool behind, base::Nanoseconds now) const noexcept {
+        const auto ack = session.ack();
+        const auto held = newest == ack ? now - arrived : held_longest;  // else another one came in later
+        return {ack, owed.consumed, held, behind, spreading.now()};
+    }
+
     /// True if the application over there has taken more of what we sent.
     [[nodiscard]] bool take_credit(const FrameHeader& header) noexcept {
         const auto more = header.consumed - consumed_there;

@@ -33,6 +33,7 @@ RailManager::RailManager(Options options, RailSet& rails, sched::Policy& policy,
       assessor_(options_.assessor, options_.clock, rails_, links_, peers_, pool_, *this, log),
       flooder_(links_, pool_, assessor_),
       ledger_(rails.capacity(), policy, peers_, links_, rounds_.looks(), keeping_up_),
+      outboxes_(options_.clock, rails_, peers_, links_, ledger_, keeping_up_, pool_, *this),
       lead_finder_(policy_, ledger_, links_),
       plan_(rails_, policy_, upper_, ledger_, peers_, links_, regions_),
       feeder_(options_.fragment, peers_, links_, plan_, ledger_, regions_, pool_, upper_, *this),
@@ -222,7 +223,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
     const auto let_go = [&](Frame& frame) {
         ledger_.uncharge(frame, now_);
         frame.acked = frame.abandoned = true;
-        release_if_free(peer, frame);
+        outboxes_.release_if_free(peer, frame);
     };
     upper_.on_peer_gone(peer, code);  // before it is told of frames that were not delivered
     talk->session.for_each_unacknowledged(let_go);
@@ -290,7 +291,7 @@ void RailManager::attach(Link& link, base::Nanoseconds now) {
     schedule(watcher_.link_up(now));
     talk.wanted = false;
     talk.causes.clear();
-    mark_dirty(link);  // the proof, if it was ours to give
+    outboxes_.mark(link);  // the proof, if it was ours to give
     reroute(peer, no_link, now);
     // Perhaps nobody has anything to say, and what was taken while there was no link is still to be told.
     if (talk.owed.any()) hurry_ack(peer, talk);
@@ -356,7 +357,7 @@ void RailManager::number_links(Conversation& talk) noexcept {
 // --- Waiting ---------------------------------------------------------------------------------------------------------
 
 bool RailManager::wants_look(base::Nanoseconds before) noexcept {
-    if (next_deadline_ < before || !dirty_.empty()) return true;
+    if (next_deadline_ < before || outboxes_.any()) return true;
     if (!posts_need_polls_) return false;
     bool wanted = false;
     links_.for_each([&](const Link& link) {

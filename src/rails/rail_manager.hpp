@@ -39,6 +39,7 @@
 #include "rails/ledger.hpp"
 #include "rails/link.hpp"
 #include "rails/node_table.hpp"
+#include "rails/outboxes.hpp"
 #include "rails/owed_acks.hpp"
 #include "rails/peer.hpp"
 #include "rails/rail_set.hpp"
@@ -54,7 +55,11 @@
 
 namespace railmux::rails {
 
-class RailManager final : private ConnectorHost, private AssessorHost, private LeavingHost, private FeederHost {
+class RailManager final : private ConnectorHost,
+                          private AssessorHost,
+                          private LeavingHost,
+                          private FeederHost,
+                          private OutboxesHost {
 public:
     struct Options {
         base::Clock clock = &base::now_ns;  // the one that calls read which pass `now`
@@ -140,9 +145,9 @@ public:
     /// Only the former; but of much that is on the rails then others are to know, whenever the next poll is.
     bool post_lined_up(base::Nanoseconds now) {
         now_ = now;
-        const bool called = std::exchange(called_, false);
-        if (dirty_.empty()) return called;
-        post_dirty();
+        const bool called = outboxes_.take_called();
+        if (!outboxes_.any()) return called;
+        outboxes_.post_all(now);
         if (due_ == 0 && ledger_.much_late()) ledger_.charge_late();
         return true;
     }
@@ -207,13 +212,13 @@ private:
     void peer_leaves(std::uint32_t peer, base::Nanoseconds now) override;
 
     // AssessorHost
-    void post_now(Link& link, Frame* frame) override;  // of LeavingHost, too
+    void post_now(Link& link, Frame* frame) override { outboxes_.post_now(link, frame, now_); }  // of LeavingHost, too
     void model_changed(Link& link) override;
     [[nodiscard]] bool carries(std::uint32_t rail) const noexcept override { return ledger_.pace(rail).backlog() > 0; }
     [[nodiscard]] base::Nanoseconds busy() const noexcept override { return ledger_.busy(); }
 
     // LinkHost, and what LeavingHost has besides
-    void enqueue(Link& link, Frame* frame, base::Nanoseconds now) override;
+    void enqueue(Link& link, Frame* frame, base::Nanoseconds now) override { outboxes_.enqueue(link, frame, now); }
     void break_off(Link& link, std::string_view cause, base::Nanoseconds now) override;
     void let_nobody_in() override;
     [[nodiscard]] bool look_at(std::uint32_t rail) override;
@@ -221,7 +226,12 @@ private:
 
     // FeederHost
     void number(Conversation& talk, Frame& frame, base::Nanoseconds now) override;
-    void line_up(Link& link, Frame* frame, base::Nanoseconds now) override;
+    void line_up(Link& link, Frame* frame, base::Nanoseconds now) override { outboxes_.line_up(link, frame, now); }
+
+    // OutboxesHost
+    void unsettle(Link& link, base::Nanoseconds now) override { schedule(watcher_.unsettle(link, now)); }
+    void control_gone(Link& link, const Frame& frame) override;
+    void released(std::uint32_t peer, const Frame& frame) override { upper_.on_released(peer, frame); }
 
     // The way up (way_up.hpp)
     template <typename Above>
@@ -266,7 +276,7 @@ private:
     void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body, base::Nanoseconds now);
 
-    // Routing, to a link, and sending, from its outbox (routing.cpp, sending.cpp)
+    // Routing, to a link, and what is seen to later (routing.cpp, sending.cpp)
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     [[nodiscard]] bool follow_heavy(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
@@ -276,30 +286,18 @@ private:
     void hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void hand_over_timed(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now);
     inline void put_off(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
-    [[nodiscard]] inline Stamp stamp_of(const Conversation& talk, base::Nanoseconds now) const noexcept;
     /// Explanations are of decisions: nothing follows another.
     [[nodiscard]] bool explaining() const noexcept { return tracer_ != nullptr && tracer_->explains(); }
     [[nodiscard]] Link* only_link(const Conversation& talk, base::Nanoseconds now) noexcept;
     [[nodiscard]] std::size_t favoured(const Conversation& talk, const Frame& frame, base::Nanoseconds now) noexcept;
     void note_choice(Conversation& talk, const Frame& frame, std::size_t choice, base::Nanoseconds now);
-    [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
-    void unsettle(Link& link, base::Nanoseconds now);
-    void post_dirty();
     bool catch_up();
     void catch_up_and_post();
-    void mark_dirty(Link& link);
-    [[nodiscard]] bool post_outbox(Link& link);  // false: the rail refused some
-    void empty_outbox(Link& link);
-    void account_posted(Link& link, std::size_t taken);
-    void sent_off(Link& link, Frame& frame);
     void reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now);
-    void release_if_free(std::uint32_t peer, Frame& frame);
     void deny_puts(std::uint32_t peer, Frame& frame);
-    void drop_put(Link& link, Frame& frame);
 
     // Acknowledging (acknowledging.cpp)
     void send_ack(Conversation& talk, base::Nanoseconds now);
-    void drop_waiting_ack(Link& link);
     void tell_time(Link& link, Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
                 base::Nanoseconds now);
@@ -350,7 +348,7 @@ private:
     static constexpr auto never = base::never;
     // Who looks so seldom can afford to look at everything: some hundred nanoseconds for each rail.
     static constexpr base::Nanoseconds seldom = 100 * base::microsecond;
-    // Events taken from a rail at a time, and works given to it: enough for a burst of small messages in one system call.
+    // Events taken from a rail at a time: enough for a burst of small messages in one system call.
     static constexpr std::size_t batch = 64;
 
     Options options_;
@@ -372,7 +370,9 @@ private:
     Rounds rounds_;
     std::uint64_t watched_of_ = 0;         // ... when links had changed so often; 0: other rails or links are up now
     std::optional<NodeTable> node_table_;  // outlives what is noted in it
+    KeepingUp keeping_up_;
     Ledger ledger_;
+    Outboxes outboxes_;
     LeadFinder lead_finder_;
     BulkPlan plan_;
     Feeder feeder_;
@@ -393,12 +393,9 @@ private:
     AckRoute ack_route_;
     Settling settling_;
     Leaving leaving_;
-    std::vector<std::uint32_t> dirty_;       // links with something to post
-    bool called_ = false;                    // something was sent at once where a call costs (RailTraits::chains)
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
-    KeepingUp keeping_up_;
-    base::Nanoseconds now_ = 0;  // as last told
+    base::Nanoseconds now_ = 0;              // as last told
     model::Watch watch_;
     Look look_;                // the one whose events are being handled,
     bool exact_look_ = false;  // if that is true; else nobody took the time
@@ -406,8 +403,6 @@ private:
     base::Nanoseconds next_scan_ = never;  // when other devices are looked for
     bool posts_need_polls_ = false;        // of any rail
     std::array<transports::Event, batch> events_;
-    std::array<transports::Work, batch> works_;
-    std::array<transports::Segment, batch> segments_;  // of those that send a frame
 };
 
 }  // namespace railmux::rails

@@ -53,7 +53,7 @@ void RailManager::tell_lost(const Link& link, base::Nanoseconds now) {
     std::array<std::byte, sizeof link.nonce> body;
     base::store(body.data(), link.nonce);
     for (const auto slot : peers_[link.peer].talk->links) {
-        if (slot != link.slot) enqueue(links_.at(slot), probe_frame(pool_, FrameType::lost, body), now);
+        if (slot != link.slot) outboxes_.enqueue(links_.at(slot), probe_frame(pool_, FrameType::lost, body), now);
     }
 }
 

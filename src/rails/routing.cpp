@@ -72,7 +72,7 @@ bool RailManager::follow_heavy(std::uint32_t peer, Conversation& talk, Frame* fr
 
 /// Numbers it, and remembers whether its acknowledgement may be taken late: nobody is told of light ones, and they hold little.
 void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now) {
-    talk.session.enter(frame, stamp_of(talk, now));
+    talk.session.enter(frame, talk.stamp(keeping_up_.behind(), now));
     if (frame.token == 0 && frame.wire_bytes() <= sched::light_bytes) return;
     talk.heavy = frame.seq + 1;
     if (frame.type == FrameType::inlined) talk.unasked = talk.heavy;
@@ -82,7 +82,7 @@ void RailManager::number(Conversation& talk, Frame& frame, base::Nanoseconds now
 
 /// To a link that is no choice.
 void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
-    if (frame->token != 0 || !post_at_once(link, talk, *frame, now)) line_up(link, frame, now);
+    if (frame->token != 0 || !outboxes_.post_at_once(link, talk, *frame, now)) outboxes_.line_up(link, frame, now);
     put_off(link, talk, *frame, now);
     if (frame->wire_bytes() <= sched::light_bytes) return;
     due_ = 0;
@@ -93,10 +93,10 @@ void RailManager::hand_over(Link& link, Conversation& talk, Frame* frame, base::
 void RailManager::hand_over_timed(Link& link, Conversation& talk, Frame* frame, base::Nanoseconds now) {
     const auto asked = ledger_.ask(link, *frame, now);
     const bool plain = frame->piece_count == 0 && frame->token == 0;
-    if (plain && post_at_once(link, talk, *frame, now)) {
+    if (plain && outboxes_.post_at_once(link, talk, *frame, now)) {
         ledger_.charge(link, *frame, now);
     } else {
-        enqueue(link, frame, now);
+        outboxes_.enqueue(link, frame, now);
     }
     ledger_.note(link, *frame, asked);
 }
@@ -176,7 +176,7 @@ void RailManager::route(std::uint32_t peer, Conversation& talk, Frame* frame, ba
 void RailManager::route_again(std::uint32_t peer, Conversation& talk, Frame& frame, base::Nanoseconds now) {
     frame.flags &= static_cast<std::uint8_t>(~frame_flag::timed);  // whoever asked has another link
     stamp_flags(frame.data(), frame.flags);
-    stamp_of(talk, now).put_on(frame.data());
+    talk.stamp(keeping_up_.behind(), now).put_on(frame.data());
     route(peer, talk, &frame, now);
 }
 

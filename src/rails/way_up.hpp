@@ -57,7 +57,7 @@ RAILMUX_IN_LINE bool RailManager::poll(Above& above, base::Nanoseconds now) {
         leaving_.close_late(now);
         any = true;
     }
-    if (!dirty_.empty()) flush(now);
+    if (outboxes_.any()) flush(now);
     return any || found;
 }
 

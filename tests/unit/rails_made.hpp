@@ -5,6 +5,7 @@
 // Lifetime: a Made outlives the frames of its pool.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -40,6 +41,9 @@ public:
     std::map<std::uint32_t, transports::Pulse> pulses;
     std::vector<transports::LinkId> disconnected;  // and not polled yet
     bool tells_ends = true;
+    std::vector<transports::Work> posted;  // what it took,
+    std::size_t offered = 0;               // of so many works that it was offered last,
+    std::size_t room = 0;                  // ... and takes so many yet
 
     [[nodiscard]] const transports::RailTraits& traits() const noexcept override { return traits_; }
     [[nodiscard]] std::span<const std::byte> address() const noexcept override { return {}; }
@@ -56,7 +60,13 @@ public:
         return transports::Region{};
     }
     void drop_region(const transports::Region&) noexcept override {}
-    [[nodiscard]] std::size_t post(std::span<const transports::Work>) noexcept override { return 0; }
+    [[nodiscard]] std::size_t post(std::span<const transports::Work> works) noexcept override {
+        offered = works.size();
+        const auto taken = works.first(std::min(room, works.size()));
+        posted.insert(posted.end(), taken.begin(), taken.end());
+        room -= taken.size();
+        return taken.size();
+    }
     [[nodiscard]] std::size_t poll(std::span<transports::Event> events) noexcept override {
         std::size_t count = 0;
         for (; tells_ends && count < events.size() && !disconnected.empty(); disconnected.pop_back()) {
@@ -121,6 +131,7 @@ struct Made {
         Link& link = links.add(rail, {.index = ++last_link_, .generation = 1});
         link.peer = peer;
         link.state = LinkState::live;
+        link.over_rail = rails[rail].rail.get();
         link.traffic = peers[peer].traffic.get() + rail;
         link.place = static_cast<std::uint32_t>(talk.links.size());
         link.remote_rail = static_cast<std::uint8_t>(rail);
