@@ -52,8 +52,8 @@ public:
 
     // --- To the rail -------------------------------------------------------------------------------------------------
 
-    /// A small frame, stamped just now, without bulk, for a rail that copies it, over a link that nothing waits for: it needs no
-    /// queue, and to wait for others would gain nothing. False: it is to be lined up.
+    /// A small frame, stamped just now, without bulk, for a rail that copies it, over a link that nothing waits for: it needs
+    /// no queue, and to wait for others would gain nothing. False: it is to be lined up.
     [[nodiscard]] inline bool post_at_once(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now);
     /// Puts the frame into the link's outbox, behind what waits there. What it costs others is the caller's business.
     void line_up(Link& link, Frame* frame, base::Nanoseconds now);

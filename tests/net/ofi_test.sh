@@ -112,6 +112,14 @@ PYTHON
     end_listener
 done
 
+echo "udp;ofi_rxd: of more messages than it has room for it forgets none"
+export RAILMUX_OFI_PROVIDERS="udp;ofi_rxd:lo" RAILMUX_RAILS='ofi:*'
+listen bandwidth --keep
+timeout -k 9 $guard "$railmux" bandwidth --connect "127.0.0.1:$port" --sizes 8,512,3000 --window 4096 --bidirectional \
+    >"$work/result" 2>"$work/err" || fail "they did not arrive"
+! grep -H 'lost' "$work/err" || fail "a link was lost"
+end_listener
+
 unset RAILMUX_OFI_PROVIDERS RAILMUX_RAILS
 for provider in "tcp;ofi_rxm:lo" "udp;ofi_rxd:lo"; do
     echo "$provider: tests of the engine"

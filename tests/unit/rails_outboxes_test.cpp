@@ -19,8 +19,14 @@ constexpr BulkTarget::Key lined_up_key{};
 /// One link, whose rail takes what a test says.
 struct Posted final : private OutboxesHost {
     rails::test::Made made{{rails::test::made_traits("eth0")}};
-    Outboxes outboxes{[] { return base::second; }, made.rails,      made.peers, made.links,
-                      made.ledger,                 made.keeping_up, made.pool,  *this};
+    Outboxes outboxes{[] { return base::second; },
+                      made.rails,
+                      made.peers,
+                      made.links,
+                      made.ledger,
+                      made.keeping_up,
+                      made.pool,
+                      *this};
     std::uint32_t peer = made.add_peer();
     Link& link = made.add_link(peer, 0);
     Conversation& talk = made.talk(peer);
@@ -88,7 +94,8 @@ private:
 
 }  // namespace
 
-TEST_CASE("what a rail refuses waits in order, and the door is tried before a crowd is lined up again", "[rails][outbox]") {
+TEST_CASE("what a rail refuses waits in order, and the door is tried before a crowd is lined up again",
+          "[rails][outbox]") {
     Posted p;
     std::vector<const Frame*> sent;
     for (int i = 0; i < 6; ++i) sent.push_back(&p.lined_up());

@@ -181,6 +181,11 @@ bool Port::outlives_rail() const noexcept { return std::string_view(info->fabric
 
 bool Port::completes_in_order() const noexcept { return outlives_rail() && fi_version() < FI_VERSION(2, 5); }
 
+bool Port::forgets() const noexcept {
+    const std::string_view provider = info->fabric_attr->prov_name;
+    return provider.find("ofi_rxd") != provider.npos && fi_version() < FI_VERSION(2, 4);
+}
+
 std::size_t Port::max_peers() const noexcept { return outlives_rail() ? 255 : ~std::size_t{0}; }
 
 std::string in_words(ssize_t code) { return fi_strerror(static_cast<int>(code < 0 ? -code : code)); }

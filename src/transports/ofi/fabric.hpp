@@ -64,6 +64,9 @@ struct Port {
     [[nodiscard]] bool completes_in_order() const noexcept;
     /// What the address vector takes. shm does not notice when there are more; itself is one of them.
     [[nodiscard]] std::size_t max_peers() const noexcept;
+    /// Whether it says that it has taken a message which it has no room for, and forgets it: then no more are to be on their
+    /// way than it has room for, and each must have a completion, to be counted. ofi_rxd does, before libfabric 2.4.
+    [[nodiscard]] bool forgets() const noexcept;
     [[nodiscard]] bool registers() const noexcept { return (info->domain_attr->mr_mode & FI_MR_LOCAL) != 0; }
 };
 

@@ -164,7 +164,9 @@ void Rail::use_endpoint() {
     const auto& port = endpoint_->port;
     address_ = RailAddress::of(port, common_.owner);
     encoded_address_ = address_.encode();
-    inject_bytes_ = std::min(inject_most, port.info->tx_attr->inject_size);
+    const auto& limits = *port.info->tx_attr;
+    inject_bytes_ = port.forgets() ? 0 : std::min(inject_most, limits.inject_size);
+    most_on_their_way_ = port.forgets() ? limits.size - std::min(limits.size / 2, greetings_room) : all_there_are;
     if (port.descriptor >= 0) watch(awake_, port.descriptor);
 }
 

@@ -69,6 +69,8 @@ public:
 
 private:
     static constexpr std::size_t inject_most = 256;  // larger frames are not faster without a buffer
+    static constexpr std::size_t greetings_room = 64;
+    static constexpr std::size_t all_there_are = ~std::size_t{0};
     static constexpr std::size_t quiet_most = inject_most - Header::size;
     static constexpr std::uint32_t most_requests = 256;  // links that wait for accept or refuse
     // Another thread of the provider may be about to tell it, but not for so long.
@@ -146,6 +148,7 @@ private:
     RailAddress address_;
     std::vector<std::byte> encoded_address_;
     std::size_t inject_bytes_ = 0;
+    std::size_t most_on_their_way_ = 0;  // messages that the endpoint may have; greetings come on top
     bool down_ = false;
     bool obstructed_ = false;     // why it is down: nothing that failed, and would fail again
     bool unlike_before_ = false;  // what was opened anew last

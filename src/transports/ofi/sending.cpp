@@ -121,7 +121,8 @@ Rail::Sent Rail::send_message(Link& link, Kind kind, const PutHeader* put, std::
         write_all(small.data());
         code = fi_inject(endpoint, small.data(), size, link.peer->at);
     } else {
-        const bool room = link.sending < max_sending && link.sending_bytes < max_sending_bytes;
+        const bool room = link.sending < max_sending && link.sending_bytes < max_sending_bytes &&
+                          endpoint_->send_buffers.on_their_way() < most_on_their_way_;
         auto* buffer = room ? endpoint_->send_buffers.take(size) : nullptr;
         if (buffer == nullptr) {
             starved_bytes_ = room ? size : starved_bytes_;
