@@ -127,7 +127,7 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     } else {
         connector_.went_down(link, event, now);
     }
-    outboxes_.empty(link, [&](Frame& get) { feeder_.end_get(link, get, transports::WorkStatus::link_lost, now); });
+    outboxes_.clear(link, [&](Frame& get) { feeder_.end_get(link, get, transports::WorkStatus::link_lost, now); });
     links_.remove(link);
     if (peer == no_peer || peers_[peer].talk == nullptr) return;
     settling_.link_over(peer, nonce, now);

@@ -81,7 +81,7 @@ public:
     void drop_waiting_ack(Link& link);
     /// The link is over. What was to be got is handed to `end_get`.
     template <typename EndGet>
-    void empty(Link& link, EndGet&& end_get);
+    void clear(Link& link, EndGet&& end_get);
 
 private:
     /// What is offered at a time: so many works, of which the first that carries an acknowledgement has that place.
@@ -136,7 +136,7 @@ RAILMUX_IN_LINE bool Outboxes::post_at_once(Link& link, Conversation& talk, Fram
 }
 
 template <typename EndGet>
-void Outboxes::empty(Link& link, EndGet&& end_get) {
+void Outboxes::clear(Link& link, EndGet&& end_get) {
     while (!link.outbox.empty()) {
         Frame* frame = link.outbox.pop();
         frame->queued = false;

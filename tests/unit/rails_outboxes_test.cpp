@@ -250,7 +250,7 @@ TEST_CASE("of acknowledgements that wait one makes way, and what its link had go
     get.gets = true;
     get.acked = true;
     p.outboxes.line_up(p.link, &get, p.now);
-    p.outboxes.empty(p.link, [&](Frame& one) {
+    p.outboxes.clear(p.link, [&](Frame& one) {
         ++gets;
         p.made.pool.give(&one);
     });
