@@ -1,5 +1,5 @@
 // Several processes over the same rails, under the fake clock of sched/world.hpp: what they reach together, with and without
-// seeing each other. TEST_FIGURES=1 prints the figures of docs/scheduling.md.
+// seeing each other. TEST_FIGURES=1 prints the figures of docs/scheduling-figures.md.
 #include <catch2/catch.hpp>
 
 #include <algorithm>

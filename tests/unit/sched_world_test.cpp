@@ -241,7 +241,7 @@ TEST_CASE("no policy that sees small messages one by one ends all within 25 % of
     vft_of_hard.print(fmt::format("vft over the least, of {} beyond 1.25", vft_of_hard.values.size()).c_str());
 }
 
-// Those that are marked are not met (docs/scheduling.md, "Open"). They are marked, not loosened: whoever meets one is told by
+// Those that are marked are not met (docs/scheduling.md, "Limits"). They are marked, not loosened: whoever meets one is told by
 // the failure of its mark.
 TEST_CASE("small messages end within 25 % of the optimum at worst", "[sched][world][!shouldfail]") {
     CHECK(small_messages().quantile(1) < 1.25);
