@@ -2,8 +2,8 @@
 // which carries up to 56 bytes itself; of more, as many lines of data copied in on one side and out on the other.
 //
 // Two processes, shared memory, nothing else. Each way has 128 places for the line, as a ring has, and 16 for the data, each in
-// front of the last with as much room in between, which is the best that was found (docs/shm.md). Prints JSON as patterns does:
-// the median of 200 parts of the run, in us for a round trip.
+// front of the last with as much room in between, which is the best that was found (docs/shm-figures.md). Prints JSON as
+// patterns does: the median of 200 parts of the run, in us for a round trip.
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
