@@ -3,6 +3,7 @@
 
 #include "base/host.hpp"
 #include "messaging/engine.hpp"
+#include "rails/way_down.hpp"
 
 namespace railmux::messaging {
 

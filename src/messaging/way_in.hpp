@@ -8,6 +8,7 @@
 
 #include "base/in_line.hpp"
 #include "messaging/receiver.hpp"
+#include "rails/way_down.hpp"
 
 namespace railmux::messaging {
 

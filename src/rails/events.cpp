@@ -18,12 +18,6 @@ constexpr base::Nanoseconds spare_rest = 20 * base::microsecond;
 
 bool RailManager::poll(base::Nanoseconds now) { return poll(upper_, now); }
 
-void RailManager::rest() {
-    if (due_ == never) return;
-    static_cast<void>(catch_up());
-    outboxes_.post_all(now_);
-}
-
 void RailManager::watched_until(base::Nanoseconds now) noexcept {
     rounds_.woken(now);
     keeping_up_.slept(now);
@@ -145,6 +139,35 @@ void RailManager::on_link_down(Link& link, const transports::Event& event, base:
     assert(links_.at(slot).underway.unacknowledged() == 0);  // or its rail would seem busy for ever
     assert(balanced());
     upper_.on_link_lost(peer, rail);
+}
+
+void RailManager::on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now) {
+    Link* link = links_.find(rail, event.link);
+    auto& frame = *reinterpret_cast<Frame*>(event.cookie);  // NOLINT: a cookie is what the outbox made of a frame
+    --frame.undone;
+    if (link == nullptr) return;
+    if (frame.gets) return feeder_.end_get(*link, frame, event.status, now_);
+    if (event.status == transports::WorkStatus::access_denied) deny_puts(link->peer, frame);
+    if (frame.undone > 0 || frame.queued) return;
+    const bool bulk = frame.piece_count > 0;
+    if (bulk) --link->bulk;
+    outboxes_.gone(*link, frame);
+    if (bulk && link->state == LinkState::live) feeder_.piece_gone(*link, now);
+}
+
+void RailManager::control_gone(Link& link, const Frame& frame) {
+    if (frame.piece_count > 0) Assessor::put_done(link);
+    if (frame.type == FrameType::closing) leaving_.closing_gone(link);
+}
+
+/// The rail says that the peer no longer allows this put. Neither it nor others of its transfer are tried again: on fabrics
+/// where such a put ends its link each would cost another one.
+void RailManager::deny_puts(std::uint32_t peer, Frame& frame) {
+    const auto token = frame.token;
+    if (frame.piece_count == 0 || frame.acked) return;
+    const auto deny = [&](Frame& other) { other.denied = other.denied || other.token == token; };
+    if (auto* talk = peers_[peer].talk.get(); talk != nullptr) talk->session.for_each_unacknowledged(deny);
+    upper_.on_put_denied(token);
 }
 
 }  // namespace railmux::rails

@@ -126,6 +126,10 @@ void RailManager::want(std::uint32_t peer, base::Nanoseconds now) {
     if (known.address.empty() && !known.ended) upper_.on_address_wanted(peer);
 }
 
+void RailManager::note_got(std::uint32_t peer, std::uint32_t rail, std::uint64_t bytes) noexcept {
+    peers_[peer].traffic[rail].sent_bytes += bytes;
+}
+
 bool RailManager::connected(std::uint32_t peer) const noexcept {
     const auto* talk = peers_[peer].talk.get();
     return talk != nullptr && !talk->links.empty();

@@ -137,28 +137,12 @@ public:
     [[nodiscard]] BulkPlan& plan() noexcept { return plan_; }
     /// Posts what waits in outboxes, and does what was put off until now. False: nothing was waiting there, nor has left by a
     /// call of its own since this was called last.
-    bool flush(base::Nanoseconds now) {
-        const bool any = post_lined_up(now);
-        if (now >= due_) catch_up_and_post();
-        return any;
-    }
+    inline bool flush(base::Nanoseconds now);
     /// Only the former; but of much that is on the rails then others are to know, whenever the next poll is.
-    bool post_lined_up(base::Nanoseconds now) {
-        now_ = now;
-        const bool called = outboxes_.take_called();
-        if (!outboxes_.any()) return called;
-        outboxes_.post_all(now);
-        if (due_ == 0 && ledger_.much_late()) ledger_.charge_late();
-        return true;
-    }
+    inline bool post_lined_up(base::Nanoseconds now);
 
     /// Credit: `units` of the peer's data have been taken by the application.
-    RAILMUX_IN_LINE void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {
-        auto* talk = peers_[peer].talk.get();
-        if (talk == nullptr) return;  // its session is over
-        talk->owed.consumed += units;
-        owe_ack(peer, *talk, now);
-    }
+    inline void consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now);
 
     /// Whether decisions are told to anybody: for tests.
     [[nodiscard]] bool traced() const noexcept { return tracer_ != nullptr; }
@@ -276,7 +260,7 @@ private:
     void corrupted(Link& link, std::string_view what, base::Nanoseconds now);
     [[nodiscard]] bool assess(Link& link, FrameType type, std::span<const std::byte> body, base::Nanoseconds now);
 
-    // Routing, to a link, and what is seen to later (routing.cpp, sending.cpp)
+    // Routing, to a link, and what is seen to later (routing.cpp, catching_up.cpp)
     void enter(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     [[nodiscard]] bool follow_heavy(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
     void enter_by_choice(std::uint32_t peer, Conversation& talk, Frame* frame, base::Nanoseconds now);
@@ -306,10 +290,7 @@ private:
     [[nodiscard]] bool take_heard();
     void want_heard(const Link& link, const Conversation& talk, const FrameHeader& header, base::Nanoseconds now);
     [[nodiscard]] bool still_traced() noexcept;
-    RAILMUX_IN_LINE void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
-        if (owed_acks_.note(peer, talk.owed, now)) [[unlikely]]
-            schedule(talk.owed.due);
-    }
+    inline void owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds now);
     void hurry_ack(std::uint32_t peer, Conversation& talk) {
         owed_acks_.hurry(peer, talk.owed);
         schedule(0);

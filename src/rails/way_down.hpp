@@ -1,5 +1,5 @@
-// RailManager, the way down: what every small message goes through, in line for its callers. What is rare is in routing.cpp
-// and outboxes.cpp.
+// RailManager, the way down: what every small message goes through, and what is told of it, in line for its callers. What is
+// rare is in routing.cpp, outboxes.cpp and catching_up.cpp.
 //
 // Threads and lifetime: as RailManager's.
 #pragma once
@@ -29,6 +29,33 @@ RAILMUX_IN_LINE void RailManager::send(std::uint32_t peer, Conversation& talk, F
 RAILMUX_IN_LINE void RailManager::put_off(Link& link, Conversation& talk, Frame& frame, base::Nanoseconds now) {
     if (ledger_.put_off(frame)) [[unlikely]]
         due_ = ledger_.follow(link, talk, frame, now) ? std::min(due_, now + put_off_longest) : 0;
+}
+
+RAILMUX_IN_LINE bool RailManager::flush(base::Nanoseconds now) {
+    const bool any = post_lined_up(now);
+    if (now >= due_) catch_up_and_post();
+    return any;
+}
+
+RAILMUX_IN_LINE bool RailManager::post_lined_up(base::Nanoseconds now) {
+    now_ = now;
+    const bool called = outboxes_.take_called();
+    if (!outboxes_.any()) return called;
+    outboxes_.post_all(now);
+    if (due_ == 0 && ledger_.much_late()) ledger_.charge_late();
+    return true;
+}
+
+RAILMUX_IN_LINE void RailManager::consumed(std::uint32_t peer, std::uint32_t units, base::Nanoseconds now) {
+    auto* talk = peers_[peer].talk.get();
+    if (talk == nullptr) return;  // its session is over
+    talk->owed.consumed += units;
+    owe_ack(peer, *talk, now);
+}
+
+RAILMUX_IN_LINE void RailManager::owe_ack(std::uint32_t peer, Conversation& talk, base::Nanoseconds now) {
+    if (owed_acks_.note(peer, talk.owed, now)) [[unlikely]]
+        schedule(talk.owed.due);
 }
 
 }  // namespace railmux::rails

@@ -10,6 +10,7 @@
 
 #include "base/in_line.hpp"
 #include "rails/rail_manager.hpp"
+#include "rails/way_down.hpp"
 
 namespace railmux::rails {
 

@@ -10,6 +10,7 @@
 
 #include "engine/sim_pair.hpp"
 #include "rails/rail_manager.hpp"
+#include "rails/way_down.hpp"
 
 namespace railmux::test {
 

@@ -19,6 +19,7 @@
 #include "base/bytes.hpp"
 #include "fuzz/quiet_rail.hpp"
 #include "rails/rail_manager.hpp"
+#include "rails/way_down.hpp"
 #include "transports/faulty_rail.hpp"
 #include "transports/sim/fabric.hpp"
 

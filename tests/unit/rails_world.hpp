@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 #include "rails/rail_manager.hpp"
+#include "rails/way_down.hpp"
 #include "transports/sim/fabric.hpp"
 
 #include <catch2/catch.hpp>
