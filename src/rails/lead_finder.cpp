@@ -30,7 +30,7 @@ void LeadFinder::find_light(Conversation& talk, std::uint64_t bytes, std::size_t
         return;
     }
     const bool behind = talk.candidates[choice].behind;
-    const bool idle = all_idle(talk);
+    const bool idle = talk.rails_idle();
     leads.rebase();
     leads.light = lead_of(talk, choice, sched::light_bytes, now);
     leads.light.until = now + (behind ? long_lead_time : idle ? idle_lead_time : lead_time);
@@ -41,7 +41,8 @@ void LeadFinder::find_light(Conversation& talk, std::uint64_t bytes, std::size_t
 /// If next to nothing is on the rails, and no trial under way of where such frames go. The others of a burst, the bundles of
 /// small messages say, may be somewhat longer than the first.
 void LeadFinder::find_heavy(Conversation& talk, std::uint64_t bytes, std::size_t choice, base::Nanoseconds now) {
-    if (bytes > sched::heavy_bytes || talk.heavy_contest.favoured() != sched::Contest::none || !all_idle(talk)) return;
+    if (bytes > sched::heavy_bytes || talk.heavy_contest.favoured() != sched::Contest::none || !talk.rails_idle())
+        return;
     auto& leads = talk.leads;
     leads.rebase();
     leads.heavy = lead_of(talk, choice, std::min(std::bit_ceil(bytes), sched::heavy_bytes), now);
@@ -63,7 +64,7 @@ Lead LeadFinder::lead_of(const Conversation& talk, std::size_t choice, std::uint
     const auto& chosen = talk.candidates[choice];
     Lead lead{.link = &links_.at(talk.links[choice]), .most = most};
     lead.slack = policy_.lead(talk.candidates, choice, most, now);
-    if (lead.slack == Lead::unlimited || all_idle(talk)) lead.idle_slack = lead.slack;
+    if (lead.slack == Lead::unlimited || talk.rails_idle()) lead.idle_slack = lead.slack;
     lead.gap = chosen.stream && most <= sched::light_bytes ? 0 : chosen.cost.gap;
     lead.per_byte = std::min(chosen.cost.per_byte, longest_per_byte);
     return lead;

@@ -4,7 +4,6 @@
 // Lifetime: owned by the rail manager; refers to its policy, ledger and links.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,11 +18,6 @@ namespace railmux::rails {
 
 /// Where it is not loads that decide, but one of the two ends, or which rails are spare: that is judged more often.
 inline constexpr base::Nanoseconds long_lead_time = 100 * base::microsecond;
-
-/// Whether next to nothing is on any of the rails.
-[[nodiscard]] inline bool all_idle(const Conversation& talk) noexcept {
-    return std::ranges::all_of(talk.candidates, [](const auto& each) { return each.backlog <= sched::light_bytes; });
-}
 
 class LeadFinder {
 public:

@@ -87,6 +87,10 @@ struct Conversation {
     /// Whether there is more than one link to choose from, as far as is known.
     [[nodiscard]] bool has_choice() const noexcept { return links.size() > 1 && only == none; }
 
+    /// Whether next to nothing is on any of the rails, as far as is known.
+    [[nodiscard]] bool rails_idle() const noexcept {
+        return std::ranges::all_of(candidates, [](const auto& each) { return each.backlog <= sched::light_bytes; });
+    }
     /// How many links there are to choose from.
     [[nodiscard]] std::uint32_t choices() const noexcept {
         return static_cast<std::uint32_t>(std::ranges::count(candidates, false, &sched::Candidate::spare));

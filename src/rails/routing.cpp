@@ -10,7 +10,7 @@ constexpr auto none = sched::Contest::none;
 
 /// Whether a light frame meets nothing on the rails, and belongs to no burst of heavy ones: then it may show how far one is.
 bool goes_alone(const Conversation& talk, std::uint64_t bytes) noexcept {
-    return talk.links.size() > 1 && all_idle(talk) &&
+    return talk.links.size() > 1 && talk.rails_idle() &&
            sched::place_along(talk.candidates, bytes) == talk.candidates.size();
 }
 
