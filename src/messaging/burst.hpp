@@ -87,7 +87,7 @@ private:
     static constexpr std::size_t enough = 32 * 1024;
 
     // Messages of 8 bytes that share frames take some 160 ns less each, over sockets (docs/scheduling-figures.md, "Messages
-    // that share calls": 19 and 31 MB/s); bursts of eight without a call of its own for the first one 6 us (ibidem, "Bursts
+    // that share calls": 19 and 31 MB/s); bursts of eight without a call of its own for the first one 5 us (ibidem, "Bursts
     // there and back"). That a message is sent late is the worse surprise, and counts for more.
     static constexpr base::Nanoseconds saved_by_bundling = 100;
     static constexpr base::Nanoseconds saved_by_call = base::microsecond;

@@ -1,5 +1,6 @@
 #include "rails/lead_finder.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace railmux::rails {

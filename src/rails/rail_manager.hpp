@@ -20,7 +20,6 @@
 #include <railmux/explanation.hpp>
 
 #include "base/clock.hpp"
-#include "base/in_line.hpp"
 #include "base/log.hpp"
 #include "model/watch.hpp"
 #include "rails/ack_route.hpp"
@@ -136,7 +135,7 @@ public:
     [[nodiscard]] Regions& regions() noexcept { return regions_; }
     [[nodiscard]] BulkPlan& plan() noexcept { return plan_; }
     /// Posts what waits in outboxes, and does what was put off until now. False: nothing was waiting there, nor has left by a
-    /// call of its own since this was called last.
+    /// call of its own since this was called last (way_down.hpp, as the next two).
     inline bool flush(base::Nanoseconds now);
     /// Only the former; but of much that is on the rails then others are to know, whenever the next poll is.
     inline bool post_lined_up(base::Nanoseconds now);
@@ -243,6 +242,7 @@ private:
     // Events (events.cpp)
     void on_change(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
     void on_done(std::uint32_t rail, const transports::Event& event, base::Nanoseconds now);
+    void deny_puts(std::uint32_t peer, Frame& frame);
     void on_link_down(Link& link, const transports::Event& event, base::Nanoseconds now);
     void list_rails();
     void look_everywhere() noexcept;
@@ -278,7 +278,6 @@ private:
     bool catch_up();
     void catch_up_and_post();
     void reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now);
-    void deny_puts(std::uint32_t peer, Frame& frame);
 
     // Acknowledging (acknowledging.cpp)
     void send_ack(Conversation& talk, base::Nanoseconds now);

@@ -34,7 +34,7 @@ struct Cost {
 inline constexpr std::uint64_t small_bytes = 256;
 // Up to this size, headers included, they are light: a bundle of the smallest is such a frame. Where they go is not worth a
 // choice for each, nor is it asked for each whether it has arrived. Frames of 1 KiB are what fills a rail: as light ones they
-// were known too late to wait there (docs/scheduling.md).
+// were known too late to wait there (docs/scheduling-figures.md).
 inline constexpr std::uint64_t light_bytes = 512;
 // Others are heavy, up to the longest that goes without being asked for (eager.max and headers).
 inline constexpr std::uint64_t heavy_bytes = 16 * 1024 + 512;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every header compiles alone. That of a source file which includes it first is shown to by builds that compile file by file
-# (debug, coverage, scripts/tidy); release compiles each layer as one, and to compile all headers here takes four minutes.
+# (debug, coverage; scripts/tidy, which nothing runs by itself): release compiles each layer as one, and to compile all headers
+# here takes four minutes.
 set -euo pipefail
 compiler=$1 source=$2 build=$3
 cd "$source"

@@ -5,7 +5,8 @@
 // two-hundredth of the time. In the beginning, when one of the two is not known yet, every second one does.
 //
 // What a put out of the ring takes is the time from its first piece to its last: the receiver awaits the others, and no figure
-// of parts, such as what it takes to copy a piece, says for how long. What a fetch takes is what it takes in all.
+// of parts, such as what it takes to copy a piece, says for how long. What a fetch takes is what it takes in all, less
+// the call.
 //
 // Threads: one at a time.
 // Lifetime: values.
