@@ -80,13 +80,13 @@ TEST_CASE("of links about as quick, acknowledgements take the one that messages 
 TEST_CASE("an acknowledgement for which too much waits goes where it arrives first", "[rails][acks]") {
     Route links;
     CHECK(&links.next() == &links.fast);
-    links.load(links.fast, 64 * 1024);  // 66 us: it is about as long in coming as it may be kept back
+    links.load(links.fast, 64 * 1024);  // 66 us, of the 100 for which it may be kept back
     CHECK(&links.next() == &links.fast);
-    links.load(links.fast, 64 * 1024);
+    links.load(links.fast, 64 * 1024);  // 131 us
     CHECK(&links.next() == &links.slow);
     links.load(links.slow, 8 * 1024);  // 66 us there, 131 on the fast one
     CHECK(&links.next() == &links.slower);
-    links.load(links.slower, 8 * 1024);  // 655 us, though it is the fewest bytes
+    links.load(links.slower, 8 * 1024);  // 655 us, for no more bytes than on the slow one
     CHECK(&links.next() == &links.slow);
     links.load(links.slow, 16 * 1024);  // 197 us
     CHECK(&links.next() == &links.fast);
