@@ -279,7 +279,7 @@ private:
     void catch_up_and_post();
     void reroute(std::uint32_t peer, std::uint32_t lost_slot, base::Nanoseconds now);
 
-    // Acknowledging (acknowledging.cpp)
+    // Acknowledging (acknowledging.cpp; owe_ack in way_down.hpp)
     void send_ack(Conversation& talk, base::Nanoseconds now);
     void tell_time(Link& link, Conversation& talk, std::uint32_t seq, base::Nanoseconds now);
     void on_ack(Link& link, Conversation& talk, const FrameHeader& header, std::span<const std::byte> body,
