@@ -90,8 +90,12 @@ std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& addr
             pairs.push_back({rail, remote, std::move(reachability)});
         }
     }
-    // To itself a process needs one link; the transports stand in order of preference.
-    if (address.instance == options_.self.instance && !pairs.empty()) pairs.resize(1);
+    if (address.instance == options_.self.instance && !pairs.empty()) {  // to itself a process needs one link
+        const auto inward = std::ranges::find_if(pairs, [&](const Pair& pair) { return rails_[pair.rail].inward; });
+        // Else the first: transports stand in order of preference.
+        if (inward != pairs.end()) std::iter_swap(pairs.begin(), inward);
+        pairs.resize(1);
+    }
     return pairs;
 }
 

@@ -25,6 +25,23 @@ TEST_CASE("one-sided: a region tells on which node it lies", "[engine]") {
     CHECK(region.numa_node() == base::node_of(memory));
 }
 
+TEST_CASE("one-sided: a process reaches itself over the rail for that, whatever else does", "[engine]") {
+    const bool left_out = GENERATE(false, true);
+    auto config = test::two_rails();  // over either of which it could reach itself, too
+    if (left_out) config.set("rails", "tcp:*,^self");
+    Context context(config);
+    const auto itself = context.add_peer(context.address());
+    std::array<std::byte, 8> memory{};
+    const auto region = context.register_memory(memory);
+    const auto data = pattern(memory.size());
+    auto put = context.iput(itself, {region.key(), 0}, data, {.end = PutEnd::remote});
+    CHECK(context.wait(put).ok());
+    CHECK(test::same(memory, data));
+    const auto links = context.models(itself);
+    CHECK(links.size() == 2);  // the two ends of one
+    for (const auto& link : links) CHECK(link.rail == (left_out ? "tcp:127.0.1.1" : "self"));
+}
+
 TEST_CASE("one-sided: puts and gets of all sizes", "[engine]") {
     OneSidedWorld world(GENERATE(false, true));
     const auto bytes = GENERATE(from_range(access_sizes));
