@@ -181,18 +181,21 @@ public:
     template <AtomicWord T>
     T fetch_add(Peer at, const RemotePlace& place, T operand) {
         T before{};
+        refuse_in_callback();
         finish(ifetch_add(at, place, operand, before), "atomic at");
         return before;
     }
     template <AtomicWord T>
     T swap(Peer at, const RemotePlace& place, T value) {
         T before{};
+        refuse_in_callback();
         finish(iswap(at, place, value, before), "atomic at");
         return before;
     }
     template <AtomicWord T>
     T compare_swap(Peer at, const RemotePlace& place, T expected, std::type_identity_t<T> desired) {
         T before{};
+        refuse_in_callback();
         finish(icompare_swap(at, place, expected, desired, before), "atomic at");
         return before;
     }
@@ -285,6 +288,8 @@ private:
         return static_cast<std::uint64_t>(value);
     }
     [[nodiscard]] Request atomic(Peer at, const RemotePlace& place, const messaging::AtomicCall& what, Completion done);
+    /// First of all that a blocking call does: what it had begun would go on in memory that the caller has back.
+    void refuse_in_callback() const;
     void finish(Request request, std::string_view what);
 
     std::unique_ptr<messaging::Engine> engine_;

@@ -96,7 +96,7 @@ std::vector<LinkAssessment> Engine::assess(Peer to, std::string_view rails, cons
             if (std::exchange(last, done) != done) moved = now_;
             if (now_ - moved > patience) rails_.survey().stop_measuring(link);  // the peer is silent, and its link full
             if (options.progress && (done >= 1 || now_ >= next_report)) {
-                progress_.outside([&] { options.progress(rail.info.name, done); });
+                if (!call_outside([&] { options.progress(rail.info.name, done); })) return false;
                 next_report = now_ + between_reports;
             }
             return done >= 1;

@@ -269,7 +269,8 @@ void BulkIn::resume(std::uint32_t peer, base::Nanoseconds now) {
     bool any = false;
     for (const auto index : std::vector(reading_)) {
         Transfer& transfer = transfers_.at(index);
-        if (transfer.place.peer != peer) continue;
+        // What is sent for one may bring us here again, and end others.
+        if (!transfer.used || transfer.unread.empty() || transfer.place.peer != peer) continue;
         if (!transfer.unreadable && rails_.plan().can_get(peer, transfer.source)) {
             any = true;
         } else if (rails_.connected(peer)) {

@@ -152,6 +152,14 @@ std::uint64_t BulkOut::left(std::uint32_t peer, std::uint8_t remote_rail) noexce
     return left;
 }
 
+std::uint64_t BulkOut::untaken(std::uint32_t peer) noexcept {
+    std::uint64_t untaken = 0;
+    transfers_.for_each([&](const Transfer& transfer) {
+        if (transfer.source.peer == peer) untaken += transfer.unplanned + transfer.under_way;
+    });
+    return untaken;
+}
+
 Frame* BulkOut::next(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, std::uint64_t most) {
     if (!busy(peer)) return nullptr;
     auto& ready = flows_[peer]->ready;

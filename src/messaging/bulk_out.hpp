@@ -63,9 +63,10 @@ public:
     [[nodiscard]] bool busy(std::uint32_t peer) const noexcept {
         return peer < flows_.size() && flows_[peer] != nullptr && flows_[peer]->transfers > 0;
     }
-
     /// ... to anybody.
     [[nodiscard]] bool any_busy() const noexcept { return open_ > 0; }
+    /// What of all transfers to the peer is still to be sent or acknowledged: less than before as soon as it has taken some.
+    [[nodiscard]] std::uint64_t untaken(std::uint32_t peer) noexcept;
 
     // What the rail manager asks and tells (rails::Upper).
     [[nodiscard]] rails::Frame* next(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,

@@ -51,12 +51,14 @@ Request Context::irecv(Message&& message, MutableBuffer buffer, Completion done)
 
 void Context::send(Peer to, Tag tag, ConstBuffer data) { engine_->send(to, tag, data); }
 Status Context::recv(Peer from, TagMatch match, MutableBuffer buffer) {
+    refuse_in_callback();
     auto request = irecv(from, match, buffer);
     const auto status = wait(request);
     engine_->throw_if_failed(status, "receive from");
     return status;
 }
 Status Context::recv(Message&& message, MutableBuffer buffer) {
+    refuse_in_callback();
     auto request = irecv(std::move(message), buffer);
     const auto status = wait(request);
     engine_->throw_if_failed(status, "receive from");
@@ -92,15 +94,24 @@ Request Context::inotified(const MemoryRegion& region, std::uint64_t count, Comp
     return engine_->inotified(region, count, std::move(done));
 }
 
+void Context::refuse_in_callback() const { engine_->refuse_wait_in_callback(); }
 void Context::finish(Request request, std::string_view what) { engine_->throw_if_failed(wait(request), what); }
 void Context::put(Peer to, const RemotePlace& place, ConstBuffer data) {
+    refuse_in_callback();
     finish(iput(to, place, data, {.end = PutEnd::remote}), "put to");
 }
 void Context::get(Peer from, const RemotePlace& place, MutableBuffer buffer) {
+    refuse_in_callback();
     finish(iget(from, place, buffer), "get from");
 }
-void Context::flush(Peer to) { finish(iflush(to), "flush of"); }
-void Context::flush() { finish(iflush(), "flush of"); }
+void Context::flush(Peer to) {
+    refuse_in_callback();
+    finish(iflush(to), "flush of");
+}
+void Context::flush() {
+    refuse_in_callback();
+    finish(iflush(), "flush of");
+}
 
 Status Context::wait(Request& request) { return engine_->wait(request); }
 std::optional<Status> Context::test(Request& request) { return engine_->test(request); }

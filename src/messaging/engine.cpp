@@ -297,7 +297,12 @@ RAILMUX_IN_LINE Request Engine::begin_receive(Operation& operation, std::uint32_
     if (const auto gone = gone_for_good(peer); gone != ErrorCode::ok && receiver_.probe(peer, match) == nullptr) {
         operations_.finish(operation, {.code = gone, .peer = Peer::from_index(peer), .tag = match.tag});
     } else {
+        const bool late = receiver_.any_unexpected();  // what it answers it answers now, and who waits for that has it
+        if (late) [[unlikely]]
+            now_ = now();
         receiver_.start(operation, now_);
+        if (late && !burst_.waiting()) [[unlikely]]
+            rails_.flush(now_);
     }
     return {*this, slot};
 }

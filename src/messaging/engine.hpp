@@ -100,6 +100,8 @@ public:
 
     // --- Completion (waiting.cpp) ------------------------------------------------------------------------------------
     Status wait(Request& request);
+    /// Throws Error(invalid_argument) in a callback, before anything is begun that would be waited for.
+    void refuse_wait_in_callback();
     /// What a blocking call throws, of whatever it did.
     void throw_if_failed(const Status& status, std::string_view what);
     [[nodiscard]] std::optional<Status> test(Request& request);
@@ -294,6 +296,18 @@ private:
         end_burst();
         return progress_.until(*this, std::move(over), deadline, std::move(seen)...);
     }
+    /// Calls the application's code as a callback: it must not wait. False, and nothing is called, while another one runs.
+    template <typename Call>
+    bool call_outside(Call call) {
+        if (calling_back_ != std::thread::id{}) return false;
+        struct Caller {
+            std::thread::id& who;
+            explicit Caller(std::thread::id& id) : who(id) { who = std::this_thread::get_id(); }
+            ~Caller() { who = {}; }
+        } const caller(calling_back_);
+        progress_.outside(std::move(call));
+        return true;
+    }
     void refuse_in_callback(std::string_view what) const {
         if (calling_back_ != std::thread::id{}) refuse_if_called_back(what);
     }
@@ -308,6 +322,7 @@ private:
         return status;
     }
     [[nodiscard]] bool everything_sent();
+    void await_readers(std::uint32_t region) noexcept;
     [[nodiscard]] std::vector<std::string> say_farewell();
     void call_back_for_all();
     [[nodiscard]] base::Nanoseconds close_limit() const;
@@ -350,8 +365,9 @@ private:
     Burst burst_;                     // what waits in outboxes
     base::Nanoseconds next_membership_ = 0;
 
-    std::vector<int> descriptors_;  // by rail, once armed
-    std::thread::id calling_back_;  // who is in the application's callbacks
+    std::vector<int> descriptors_;       // by rail, once armed
+    bool membership_unwatched_ = false;  // it has other descriptors than when somebody went to sleep last
+    std::thread::id calling_back_;       // who is in the application's callbacks
 
     mutable progress::Progress progress_;  // last: its helper uses all of the above
 };

@@ -1,4 +1,6 @@
 // Engine: one-sided operations: memory that peers may reach, and reaching into theirs.
+#include <algorithm>
+
 #include "messaging/engine.hpp"
 
 namespace railmux::messaging {
@@ -36,16 +38,27 @@ void Engine::withdraw(std::uint32_t region) noexcept {
     const Lock lock(*this);
     lasting_.remove(region, target_.memory(region));
     target_.withdraw(region);
-    const auto unread = [&] { return target_.readers(region).empty(); };
-    const auto patience = static_cast<base::Nanoseconds>(config_.number("close.timeout"));
-    // Not progress_until: this cannot throw, and no callback is needed for it to end.
-    if (!unread() && !progress_.until(*this, unread, now() + patience)) {
-        for (const auto peer : target_.readers(region)) {
-            rails_.give_up(peer, "it did not take what it gets from memory that is no longer registered", now());
-        }
-        progress_.until(*this, unread, never_ends);  // the rails let go of what they were given
-    }
+    await_readers(region);
     target_.remove(region);
+}
+
+/// Until nobody reads from the region any more. Who has taken nothing for close.timeout is given up.
+void Engine::await_readers(std::uint32_t region) noexcept {
+    const auto unread = [&] { return target_.readers(region).empty(); };
+    std::vector<std::uint32_t> given_up;  // the rails let go of what they were given
+    for (auto before = target_.readers(region); !before.empty();) {
+        // Not progress_until: this cannot throw, and no callback is needed for it to end.
+        if (progress_.until(*this, unread, now() + close_limit())) return;
+        const auto readers = target_.readers(region);
+        for (const auto& reader : readers) {
+            const auto known = std::ranges::find(before, reader.peer, &Target::Reader::peer);
+            const bool moved = known == before.end() || reader.untaken < known->untaken;
+            if (moved || std::ranges::find(given_up, reader.peer) != given_up.end()) continue;
+            rails_.give_up(reader.peer, "it did not take what it gets from memory that is no longer registered", now());
+            given_up.push_back(reader.peer);
+        }
+        before = target_.readers(region);
+    }
 }
 
 Request Engine::inotified(const MemoryRegion& region, std::uint64_t count, Completion&& done) {

@@ -107,13 +107,14 @@ void Target::cancel() {
     regions_.for_each([&](Region& region) { cancel(region); });
 }
 
-std::vector<std::uint32_t> Target::readers(std::uint32_t slot) {
-    std::vector<std::uint32_t> peers;
+std::vector<Target::Reader> Target::readers(std::uint32_t slot) {
+    std::vector<Reader> readers;
     servings_.for_each([&](const Serving& serving) {
         if (!serving.reading || serving.region != &regions_.at(slot)) return;
-        if (std::ranges::find(peers, serving.peer) == peers.end()) peers.push_back(serving.peer);
+        if (std::ranges::find(readers, serving.peer, &Reader::peer) != readers.end()) return;
+        readers.push_back({serving.peer, out_.untaken(serving.peer)});
     });
-    return peers;
+    return readers;
 }
 
 void Target::remove(std::uint32_t slot) noexcept { regions_.give(regions_.at(slot)); }

@@ -43,8 +43,13 @@ public:
 
     /// From now on nobody gets in, and nothing is written any more.
     void withdraw(std::uint32_t region);
-    /// A peer that still reads from it.
-    [[nodiscard]] std::vector<std::uint32_t> readers(std::uint32_t region);
+    /// A peer that still reads, and what it has not taken yet.
+    struct Reader {
+        std::uint32_t peer = 0;
+        std::uint64_t untaken = 0;
+    };
+    /// Who still reads from it.
+    [[nodiscard]] std::vector<Reader> readers(std::uint32_t region);
     /// Frees a withdrawn region that nobody reads.
     void remove(std::uint32_t region) noexcept;
 

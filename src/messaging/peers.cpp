@@ -30,7 +30,9 @@ std::optional<std::uint32_t> Engine::rank(Peer peer) {
 std::uint16_t Engine::listen(std::string_view where) {
     const Lock lock(*this);
     refuse_if_left();
-    return membership_.listen(where, address());
+    const auto port = membership_.listen(where, address());
+    membership_unwatched_ = true;
+    return port;
 }
 
 std::vector<std::byte> Engine::address() const {

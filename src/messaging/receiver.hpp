@@ -35,7 +35,7 @@ struct Arrived : Unexpected {
     Operation* waiting = nullptr;                 // ... the send that has the payload still
 
     /// The sender awaits an answer.
-    [[nodiscard]] bool asks() const noexcept { return left_behind && inlined < bytes; }
+    [[nodiscard]] bool asks() const noexcept { return left_behind && (bytes == 0 || inlined < bytes); }
     [[nodiscard]] Status status() const noexcept {
         return {.peer = Peer::from_index(peer), .tag = tag, .message = static_cast<std::size_t>(bytes)};
     }
@@ -57,6 +57,7 @@ public:
 
     /// Receives the first message that fits, now or when it comes. The operation's posted peer, tag and mask are set.
     inline void start(Operation& operation, base::Nanoseconds now);
+    [[nodiscard]] bool any_unexpected() const noexcept { return matcher_.any_unexpected(); }
     /// Withdraws a receive that has not matched; false when it has.
     [[nodiscard]] bool cancel(Operation& operation);
 

@@ -26,7 +26,7 @@ double Engine::flood(std::span<const std::uint32_t> links, const std::string& na
     const auto over = [&] {
         const auto done = rails_.survey().flooded();
         if (options.progress && (done >= 1 || now_ >= next_report)) {
-            progress_.outside([&] { options.progress(names, done); });
+            if (!call_outside([&] { options.progress(names, done); })) return false;
             next_report = now_ + between_reports;
         }
         return done >= 1;

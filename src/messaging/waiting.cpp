@@ -97,6 +97,7 @@ base::Nanoseconds Engine::arm(progress::Sleeper& set) {
         set.keep(armed);
     }
     for (const int descriptor : membership_.descriptors()) set.watch(descriptor);
+    membership_unwatched_ = false;
     next_membership_ = 0;
     return std::min(now() + longest, rails_.next_deadline());
 }
@@ -110,7 +111,7 @@ base::Nanoseconds Engine::unseen_time() const noexcept {
 }
 
 bool Engine::wants_look(base::Nanoseconds before) noexcept {
-    return operations_.any_finished() || any_news() || rails_.wants_look(before);
+    return operations_.any_finished() || any_news() || membership_unwatched_ || rails_.wants_look(before);
 }
 
 /// Callbacks run one at a time: one that waited might wait for itself, or for one that comes after it.
@@ -138,12 +139,18 @@ RAILMUX_IN_LINE Status Engine::wait_locked(Request& request) {
     return take(request, operation);
 }
 
+void Engine::refuse_wait_in_callback() {
+    const Lock lock(*this);
+    refuse_in_callback("a wait");
+}
+
 Status Engine::wait(Request& request) {
     const Lock lock(*this);
     return wait_locked(request);
 }
 
 void Engine::send_and_wait(Peer to, Tag tag, ConstBuffer data) {
+    refuse_in_callback("a wait");
     auto request = isend(to, tag, data);
     throw_if_failed(wait_locked(request), "send to");
 }
@@ -227,6 +234,7 @@ Peer Engine::connect(std::string_view where, std::chrono::nanoseconds timeout) {
     refuse_if_left();
     refuse_in_callback("connect");
     const auto knock = membership_.knock(where, address(), timeout);
+    membership_unwatched_ = true;
     std::optional<std::vector<std::byte>> answer;
     const auto answered = [&] {
         refuse_if_left();  // by another thread meanwhile

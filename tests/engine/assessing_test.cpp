@@ -115,6 +115,23 @@ TEST_CASE("a measurement takes from its beginning, with what comes before the fi
     CHECK(links[0].took.count() > took - 5000);  // where to put large messages was heard after twice that
 }
 
+TEST_CASE("who is told how far a measurement is must not wait", "[engine]") {
+    OneRail rail;
+    const auto meanwhile = rail.hosts.keep_going(*rail.b);
+    int refused = 0;
+    const auto wait = [&](std::string_view, double) {
+        try {
+            rail.a->flush(std::chrono::nanoseconds(0));
+        } catch (const Error& error) {
+            refused += error.code() == ErrorCode::invalid_argument ? 1 : 0;
+        }
+    };
+    const auto links = rail.a->assess(rail.to_b, "all", {.n = 4, .sizes = 6, .rounds = 4, .progress = wait});
+    CHECK(links.size() == 1);
+    CHECK(refused > 1);
+    CHECK(rail.a->flush(std::chrono::seconds(1)));
+}
+
 TEST_CASE("how easily a change of protocol is seen is up to who measures", "[engine]") {
     OneRail rail;
     auto above = rail.timing.ranges.front();

@@ -152,6 +152,30 @@ TEST_CASE("an unexpected flood stays small and loses nothing", "[engine]") {
     for (auto& request : under_way) pair.finish(pair.a, request);
 }
 
+TEST_CASE("an empty message behind a flood ends as any other", "[engine]") {
+    auto config = test::two_rails();
+    config.set("eager.window", "4K");
+    Pair pair(config);
+    std::vector<Request> sends;
+    const bool received = GENERATE(true, false);
+    for (int i = 0; i < 200; ++i)
+        sends.push_back(pair.a.isend(pair.to_b, 1, ConstBuffer{}));  // the last ones have no credit
+    pair.until([&] { return pair.b.probe(pair.to_a, 1).has_value(); });
+    for (int i = 0; i < 100; ++i) {
+        pair.a.progress();
+        pair.b.progress();
+    }
+    for (int i = 0; received && i < 200; ++i) {
+        auto receive = pair.b.irecv(pair.to_a, 1, MutableBuffer{});
+        REQUIRE(pair.finish(pair.b, receive).ok());
+    }
+    for (int i = 0; !received && i < 200; ++i) {
+        std::optional<Message> message;
+        pair.until([&] { return (message = pair.b.mprobe(pair.to_a, 1)).has_value(); });  // and it is dropped
+    }
+    for (auto& request : sends) REQUIRE(pair.finish(pair.a, request).ok());
+}
+
 TEST_CASE("a later message is found behind a flood", "[engine]") {
     Pair pair;
     const auto data = pattern(1000);

@@ -263,3 +263,25 @@ TEST_CASE("misuse is refused in words", "[engine]") {
     Request request;
     CHECK_THROWS_AS(context.wait(request), Error);
 }
+
+TEST_CASE("a receive of what has been announced asks for it at once", "[engine]") {
+    auto config = test::two_rails();
+    config.set("bulk.inlined", "never");
+    Pair pair(config);
+    const auto data = pattern(1'000'000);
+    auto send = pair.a.isend(pair.to_b, 1, data);
+    pair.until([&] { return pair.b.probe(pair.to_a, 1).has_value(); });
+    std::vector<std::byte> got(data.size());
+    auto receive = pair.b.irecv(pair.to_a, 1, got);
+    const auto begun = [&] {
+        std::uint64_t sent = 0;
+        for (const auto& rail : pair.a.traffic()) sent += rail.sent_bytes;
+        return sent >= 16384;
+    };
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!begun() && std::chrono::steady_clock::now() < end) pair.a.progress();  // b computes
+    CHECK(begun());
+    CHECK(pair.finish(pair.b, receive).ok());
+    CHECK(pair.finish(pair.a, send).ok());
+    CHECK(test::same(got, data));
+}

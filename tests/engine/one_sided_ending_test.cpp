@@ -61,6 +61,32 @@ TEST_CASE("one-sided: memory goes though who reads it stands still", "[engine]")
     CHECK(!pair.finish(pair.a, get).ok());
 }
 
+TEST_CASE("one-sided: memory waits for who reads it for as long as that one takes some", "[engine]") {
+    auto config = test::two_rails();
+    config.set("close.timeout", "20ms").set("tcp.send_buffer", "64K").set("log", "off");
+    Pair pair(config);
+    const std::size_t bytes = 50'000'000;
+    auto memory = std::make_unique<std::byte[]>(bytes);
+    std::optional region(pair.b.register_memory({memory.get(), bytes}));
+    std::vector<std::byte> got(bytes);
+    auto get = pair.a.iget(pair.to_b, {region->key(), 0}, got);
+    const auto sending = [&] {
+        return std::ranges::any_of(pair.b.traffic(), [](const RailTraffic& rail) { return rail.sent_bytes > 0; });
+    };
+    pair.until(sending);
+    std::atomic<bool> gone = false;
+    std::thread other([&] {
+        region.reset();
+        gone = true;
+    });
+    while (!gone) {  // far slower than close.timeout allows for all of it
+        pair.a.progress();
+        std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
+    other.join();
+    CHECK(pair.finish(pair.a, get).ok());
+}
+
 TEST_CASE("one-sided: memory goes when who reads it has said goodbye", "[engine]") {
     auto config = test::two_rails();
     config.set("close.timeout", "50ms").set("log", "off");

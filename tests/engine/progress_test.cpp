@@ -135,6 +135,12 @@ TEST_CASE("threads: the descriptor turns readable for what other calls leave and
     CHECK(readable(pair.a.event_fd(), 0ms));
     CHECK_FALSE(pair.a.arm());  // it has ended, and nobody has been told
     settle();
+    const auto port = pair.a.listen("127.0.0.1:0");
+    CHECK(readable(pair.a.event_fd(), 0ms));  // nobody has looked at the door yet
+    settle();
+    std::thread knocking([&] { static_cast<void>(pair.b.connect("127.0.0.1:" + std::to_string(port))); });
+    CHECK(sleep_in_loop(pair.a, [&] { return pair.a.accept(0ns).has_value(); }));
+    knocking.join();
 }
 
 TEST_CASE("threads: what another thread's wait ends is told to the loop", "[engine]") {
@@ -270,16 +276,33 @@ TEST_CASE("threads: a callback that waits is refused instead of waiting for itse
         }
     };
     std::atomic<bool> told = false;
+    std::vector<std::byte> memory(8);
+    const auto region = pair.a.register_memory(memory);
+    const RemotePlace place{region.key(), 0};
+    std::vector<std::byte> large(1'000'000);
     receive = pair.b.irecv(pair.to_a, 1, got, [&](const Status&) {
         expect_refusal([&] { pair.b.wait(receive); });
         expect_refusal([&] { static_cast<void>(pair.b.wait_any(std::span(&receive, 1))); });
         expect_refusal([&] { static_cast<void>(pair.b.recv(pair.to_a, 2, got)); });
+        expect_refusal([&] { pair.b.put(pair.to_a, place, data); });
+        expect_refusal([&] { pair.b.get(pair.to_a, place, got); });
+        expect_refusal([&] { static_cast<void>(pair.b.fetch_add(pair.to_a, place, std::uint64_t{1})); });
+        expect_refusal([&] { pair.b.send(pair.to_a, 3, large); });
+        expect_refusal([&] { pair.b.flush(); });
         told = true;
     });
     auto send = pair.a.isend(pair.to_b, 1, data);
     pair.until([&] { return told.load(); });
-    CHECK(refused == 3);
+    CHECK(refused == 8);
     CHECK(pair.finish(pair.b, receive).ok());
+    // Nothing was begun: what is sent now is for others, whoever has the memory now keeps it.
+    auto late = pair.a.isend(pair.to_b, 2, data);
+    std::optional<Message> message;
+    pair.until([&] { return (message = pair.b.mprobe(pair.to_a, 2)).has_value(); });
+    CHECK(pair.finish(pair.a, late).ok());
+    pair.until([&] { return pair.b.flush(std::chrono::nanoseconds(0)); });
+    CHECK(std::ranges::count(memory, std::byte{0}) == 8);
+    CHECK(!pair.a.probe(pair.to_b, 3));
 }
 
 TEST_CASE("threads: a context with a helper may go at any moment", "[engine]") {
