@@ -81,6 +81,7 @@ void RailManager::on_ack(Link& link, Conversation& talk, const FrameHeader& head
     if (!take_acks(link, header, body, credit, now)) {
         return break_off(link, "it acknowledged what was never sent", now);
     }
+    if (feeder_.offered()) heard_.await();
     if (timed) ledger_.learn_from_timed(link, *timed, now);
 }
 
@@ -114,7 +115,7 @@ bool RailManager::take_acks(const Link& link, const FrameHeader& header, std::sp
     if (!talk.groups.empty()) groups_.review(talk, now);
     if (!talk.waiting.empty()) enter_waiting(peer, talk, now);
     if (feeder_.any()) {
-        feeder_.feed_all(now);
+        feeder_.room_made(now);
         schedule(plan_.look_again());
     }
     talk.hungry = false;

@@ -1,6 +1,8 @@
 #include "rails/connector.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "base/crypto.hpp"
 
@@ -67,6 +69,25 @@ void Connector::tell_cure(LocalRail& rail, const transports::Reachability& reach
                  reachability.cure);
 }
 
+/// Where several rails reach the same ones, each is tried with another first: links that come up first leave no rail without.
+void Connector::take_turns(std::vector<Pair>& pairs) {
+    std::map<std::pair<Reach, std::uint8_t>, std::size_t> alike;  // rails so far that reach the same one first
+    for (auto begin = pairs.begin(); begin != pairs.end();) {
+        const auto end = std::find_if(begin, pairs.end(), [&](const Pair& pair) { return pair.rail != begin->rail; });
+        for (const auto reach : {Reach::direct, Reach::routed, Reach::fallback}) {
+            std::vector<Pair*> reached;
+            for (auto pair = begin; pair != end; ++pair) {
+                if (pair->reachability.reach == reach) reached.push_back(&*pair);
+            }
+            if (reached.empty()) continue;
+            const auto number = alike[{reach, reached.front()->remote.rail}]++;
+            for (std::size_t i = 0; i < reached.size(); ++i) reached[(number + i) % reached.size()]->turn = i;
+        }
+        begin = end;
+    }
+    std::ranges::stable_sort(pairs, {}, &Pair::turn);
+}
+
 std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& address,
                                                       std::vector<std::string>& obstacles) {
     std::vector<Pair> pairs;
@@ -96,12 +117,17 @@ std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& addr
         if (inward != pairs.end()) std::iter_swap(pairs.begin(), inward);
         pairs.resize(1);
     }
+    take_turns(pairs);
     return pairs;
 }
 
 void Connector::advance(Attempt& attempt, base::Nanoseconds now) {
-    while (attempt.pending == 0 && attempt.level > Reach::fallback) {
-        attempt.level = attempt.level == Reach::direct ? Reach::routed : Reach::fallback;
+    while (attempt.pending == 0) {
+        const auto worth = [&](const Pair& pair) { return worth_trying(attempt, pair); };
+        if (std::ranges::none_of(attempt.pairs, worth)) {
+            if (attempt.level == Reach::fallback) break;
+            attempt.level = attempt.level == Reach::direct ? Reach::routed : Reach::fallback;
+        }
         try_level(attempt, now);
     }
     if (attempt.pending > 0) return;
@@ -110,17 +136,26 @@ void Connector::advance(Attempt& attempt, base::Nanoseconds now) {
     host_.attempt_over(peer, now);
 }
 
-void Connector::try_level(Attempt& attempt, base::Nanoseconds now) {
+/// One of this level that was not tried yet, and would bring something beside the links that there are.
+bool Connector::worth_trying(const Attempt& attempt, const Pair& pair) noexcept {
+    if (pair.tried || pair.reachability.reach != attempt.level) return false;
     const auto* talk = peers_[attempt.peer].talk.get();
-    const bool any_live = talk != nullptr && !talk->links.empty();
-    if (attempt.level == Reach::fallback && any_live) return;
+    if (talk == nullptr || talk->links.empty()) return true;
+    switch (attempt.level) {
+        case Reach::direct: return !redundant(attempt.peer, pair.rail, pair.remote.rail);
+        case Reach::routed: return !covered(attempt.peer, pair.rail, pair.remote.rail);
+        default: return false;
+    }
+}
+
+void Connector::try_level(Attempt& attempt, base::Nanoseconds now) {
     std::vector<std::uint32_t> tried(rails_.size(), 0);
     for (auto& pair : attempt.pairs) {
-        if (pair.tried || pair.reachability.reach != attempt.level || tried[pair.rail] == pairs_per_rail) continue;
-        if (attempt.level == Reach::routed && any_live && covered(attempt.peer, pair.rail, pair.remote.rail)) continue;
-        ++tried[pair.rail];
+        if (tried[pair.rail] == pairs_per_rail || !worth_trying(attempt, pair)) continue;
         pair.tried = true;
-        if (open_pair(attempt.peer, pair, now) != nullptr) ++attempt.pending;
+        if (open_pair(attempt.peer, pair, now) == nullptr) continue;
+        ++tried[pair.rail];
+        ++attempt.pending;
     }
 }
 
@@ -233,14 +268,14 @@ bool Connector::covered(std::uint32_t peer, std::uint32_t rail, std::uint8_t rem
     });
 }
 
-bool Connector::redundant(const Link& link) noexcept {
-    const auto* talk = peers_[link.peer].talk.get();
+bool Connector::redundant(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) noexcept {
+    const auto* talk = peers_[peer].talk.get();
     if (talk == nullptr) return false;
     bool local = false;
     bool remote = false;
     for (const auto slot : talk->links) {
-        local = local || links_.at(slot).rail == link.rail;
-        remote = remote || links_.at(slot).remote_rail == link.remote_rail;
+        local = local || links_.at(slot).rail == rail;
+        remote = remote || links_.at(slot).remote_rail == remote_rail;
     }
     return local && remote;
 }

@@ -66,6 +66,8 @@ public:
     /// where start would not try it now, or it is being tried already.
     [[nodiscard]] bool retry(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, base::Nanoseconds limit,
                              base::Nanoseconds now);
+    /// Whether both rails have links to the peer without this one.
+    [[nodiscard]] bool redundant(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) noexcept;
     /// Ends what start began, without attempt_over; pairs still being tried have failed.
     void abandon(std::uint32_t peer, base::Nanoseconds now);
     /// The session with the peer is over. What start began belonged to it, and ends without attempt_over or a failure; what the
@@ -90,6 +92,7 @@ private:
         std::uint32_t rail = 0;
         RailAddress remote;
         transports::Reachability reachability;
+        std::size_t turn = 0;  // among those of its rail, and level
         bool tried = false;
     };
     struct Attempt {
@@ -102,8 +105,10 @@ private:
     [[nodiscard]] Attempt* attempt_of(std::uint32_t peer) noexcept;
     void forget_attempt(std::uint32_t peer) noexcept;
     [[nodiscard]] std::vector<Pair> pairs_towards(const ProcessAddress& address, std::vector<std::string>& obstacles);
+    static void take_turns(std::vector<Pair>& pairs);
     void tell_cure(LocalRail& rail, const transports::Reachability& reachability);
     void advance(Attempt& attempt, base::Nanoseconds now);
+    [[nodiscard]] bool worth_trying(const Attempt& attempt, const Pair& pair) noexcept;
     void try_level(Attempt& attempt, base::Nanoseconds now);
     [[nodiscard]] Link* open_pair(std::uint32_t peer, const Pair& pair, base::Nanoseconds now);
     /// Notes why operations with this peer may fail; false when that is known already.
@@ -129,7 +134,6 @@ private:
     void send_proof(Link& link);
     void disconnect(Link& link, base::Nanoseconds now);
     [[nodiscard]] bool covered(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) noexcept;
-    [[nodiscard]] bool redundant(const Link& link) noexcept;
 
     Options options_;
     RailSet& rails_;

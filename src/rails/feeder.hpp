@@ -65,7 +65,10 @@ public:
         note(peer);
         offered_ = true;
     }
-    /// Whether something was, since feed_all().
+    /// Links may take more. Bulk of one peer is given out at once; that of several by one feed_all() for all that a look has
+    /// brought, which plans for all of them.
+    void room_made(base::Nanoseconds now) { with_bulk_.size() > 1 ? void(offered_ = true) : feed_all(now); }
+    /// Whether either was told since feed_all().
     [[nodiscard]] bool offered() const noexcept { return offered_; }
     /// Whether there is bulk for anybody.
     [[nodiscard]] bool any() const noexcept { return !with_bulk_.empty(); }
@@ -104,7 +107,7 @@ private:
     Upper& upper_;
     FeederHost& host_;
     std::vector<std::uint32_t> with_bulk_;  // peers that the layer above has bulk for
-    bool offered_ = false;                  // for some of them, since links were given pieces last
+    bool offered_ = false;                  // for some of them, or room, since links were given pieces last
     std::uint32_t next_ = 0;                // whose turn it is among those
 };
 

@@ -47,7 +47,8 @@ void Connector::came_up(Link& link, std::span<const std::byte> reply, base::Nano
     link.remote_rail = parsed->rail;
     link.checksum = parsed->checksum;
     const auto peer = link.peer;
-    if (redundant(link)) {
+    // One that was lost has stood beside the others: it comes back.
+    if (!link.retried && redundant(peer, link.rail, link.remote_rail)) {
         disconnect(link, now);
         return;
     }

@@ -218,6 +218,7 @@ void RailManager::end_session(std::uint32_t peer, std::uint8_t next_epoch, Error
         Link& link = links_.at(slot);
         rails_[link.rail].rail->disconnect(link.id);
         link.state = LinkState::closing;
+        link.leaving = false;  // its end is none of the next session's
         link.lane = nullptr;
         assessor_.link_down(link);
         flooder_.link_down(link);

@@ -37,6 +37,7 @@ void RailManager::on_control(Link& link, const FrameHeader& header, std::span<co
         on_ack(link, talk, header, body, now);
         return;
     }
+    if (header.type == FrameType::proof) return;  // once more: it proves nothing new, and nothing is stamped on it
     if (!hear_ack(link, talk, header, now)) return;
     if (header.type == FrameType::probe || header.type == FrameType::probe_reply || header.type == FrameType::model ||
         header.type == FrameType::probe_memory) {

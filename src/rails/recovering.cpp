@@ -94,6 +94,11 @@ void RailManager::recover(base::Nanoseconds now) {
     const auto may = [&](std::uint32_t peer, std::uint32_t rail) { return rails_[rail].up && connected(peer); };
     while (const auto due = recovery_.take_due(now, may)) {
         const auto& [peer, rail, remote_rail] = due->pair;
+        if (due->missed &&
+            connector_.redundant(peer, rail, remote_rail)) {  // it came to nothing, and others have come since
+            recovery_.forget(due->pair);
+            continue;
+        }
         if (!connector_.retry(peer, rail, remote_rail, due->limit, now)) recovery_.failed(due->pair, now);
     }
     schedule(recovery_.next_due());

@@ -83,6 +83,10 @@ void Recovery::connected(std::uint32_t peer, base::Nanoseconds now) {
     }
 }
 
+void Recovery::forget(const Pair& pair) {
+    std::erase_if(all_, [&](const Lost& lost) { return lost.pair == pair; });
+}
+
 void Recovery::forget(std::uint32_t peer) {
     std::erase_if(all_, [&](const Lost& lost) { return lost.pair.peer == peer; });
 }

@@ -79,6 +79,8 @@ public:
     void rail_up(std::uint32_t rail, base::Nanoseconds now);
     /// There is a link to the peer again, after there was none: what waited for that may be tried.
     void connected(std::uint32_t peer, base::Nanoseconds now);
+    /// Nobody misses it any more.
+    void forget(const Pair& pair);
     /// The session with the peer is over, or it said goodbye.
     void forget(std::uint32_t peer);
 

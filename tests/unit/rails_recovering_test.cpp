@@ -126,6 +126,39 @@ TEST_CASE("a rail that is up again is used at once, whichever side's it is", "[r
     pair.talk();
 }
 
+TEST_CASE("where each rail reaches all of the other side, each has a link in the end", "[rails][sessions]") {
+    const int rails = GENERATE(2, 3, 8, 11);
+    Couple pair(rails, {}, GENERATE(10, 30), World::Network::flat);
+    // However many of the first tried lead nowhere.
+    const bool some_dead = GENERATE(false, true);
+    for (int i = 0; some_dead && i < std::min(rails, 6); ++i)
+        for (int j = 0; j < std::min(rails, 6); ++j)
+            if ((i + j) % 2 == 0)
+                pair.world.fabric.cut(fmt::format("a/eth{}", i), fmt::format("b/eth{}", j), sim::Cut::silent);
+    pair.a.say(1, "a asks");
+    pair.until([&] {
+        const auto all = static_cast<std::size_t>(rails);
+        return pair.a.rails_to(1) == all && pair.b->rails_to(0) == all;
+    });
+    CHECK(pair.a.manager.survey().links(1).size() < 2 * static_cast<std::size_t>(rails));
+}
+
+TEST_CASE("a link that is lost comes back though both its rails have others", "[rails][sessions][recovery]") {
+    Couple pair(2, {}, GENERATE(10, 30), World::Network::flat);
+    pair.world.fabric.cut("a/eth1", "b/eth1", sim::Cut::loud);
+    pair.talk();
+    pair.until([&] { return pair.both_have(3); });
+    pair.world.fabric.restore("a/eth1", "b/eth1");
+    run(pair.world, {&pair.a, pair.b.get()}, 100 * base::second);
+    CHECK(pair.both_have(3));  // a fourth brings nothing
+    pair.world.fabric.cut("a/eth0", "b/eth0", sim::Cut::loud);
+    pair.until([&] { return pair.both_have(2); });
+    pair.world.fabric.restore("a/eth0", "b/eth0");
+    pair.until([&] { return pair.both_have(3); });
+    for (const auto* side : {&pair.a, pair.b.get()}) CHECK(side->news.back().up);
+    pair.talk();
+}
+
 TEST_CASE("a rail that is new is used, from both sides", "[rails][sessions][recovery]") {
     Couple pair(2, {}, GENERATE(10, 30));
     pair.talk();

@@ -159,6 +159,31 @@ TEST_CASE("a rank that was started anew begins anew", "[rails][sessions]") {
     pair.talk();
 }
 
+TEST_CASE("the end of a link that its predecessor closed in good order is none of a successor's", "[rails][sessions]") {
+    Couple pair(1);
+    auto& a = pair.a;
+    auto& b = *pair.b;
+    pair.talk();
+    b.manager.leaving().say_goodbye(World::now());
+    pair.until([&] { return b.manager.idle(0) && a.peer(1).left; });
+    // That it closes the link has come, the end of the link has not: a transport may bring them with two looks.
+    Frame* closing = b.manager.pool().take(FrameHeader::size);
+    closing->type = FrameType::closing;
+    closing->bytes = FrameHeader::size;
+    b.manager.send(0, closing, World::now());
+    b.manager.flush(World::now());
+    run(pair.world, {&a}, base::millisecond);
+    Process next(pair.world, "x", {.instance = 30, .rank = 1});
+    next.knows(a);
+    a.knows(next);
+    a.say(1, "new");
+    until(pair.world, {&a, &next}, [&] { return a.peer(1).left || Couple::heard(next, "new"); });
+    CHECK_FALSE(a.peer(1).left);
+    next.say(0, "newer");
+    run(pair.world, {&a, &next}, 100 * base::millisecond);
+    CHECK(Couple::heard(a, "newer"));
+}
+
 TEST_CASE("told that a peer's process has ended: who is not connected to it does not wait", "[rails][sessions]") {
     const auto how = GENERATE(ErrorCode::peer_left, ErrorCode::peer_lost);
     const int left = how == ErrorCode::peer_left ? 1 : 0;

@@ -11,6 +11,7 @@
 #include <initializer_list>
 #include <memory>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,7 +35,8 @@ inline const JobKey key = make_job_key("job", "secret");
 
 /// Hosts a, b and x with rails eth0, eth1 ...; under the fabric's clock.
 struct World {
-    enum class Network : std::uint8_t { plain, mute, confirming };  // mute: keepalives are wanted, and nothing is told
+    // mute: keepalives are wanted, and nothing is told; flat: each rail reaches all of the other side
+    enum class Network : std::uint8_t { plain, mute, confirming, flat };
 
     explicit World(int rails = 2, Network network = Network::plain) {
         clock_of = &fabric;
@@ -45,7 +47,7 @@ struct World {
             devices.push_back("eth" + number);
             for (const char* host : {"a", "b", "x"}) {
                 fabric.add_rail(host, {.device = devices.back(),
-                                       .network = "net" + number,
+                                       .network = network == Network::flat ? "net" : "net" + number,
                                        .timing = timing,
                                        .keepalive = network == Network::mute,
                                        .confirms = network == Network::confirming});
@@ -111,6 +113,12 @@ public:
         return lost;
     }
     [[nodiscard]] std::size_t rails() const { return rails_.size(); }
+    /// Of these so many have a link to the peer.
+    [[nodiscard]] std::size_t rails_to(std::uint32_t rank) {
+        std::set<std::uint32_t> used;
+        for (const auto link : manager.survey().links(rank)) used.insert(manager.survey().rail_of(link));
+        return used.size();
+    }
     [[nodiscard]] std::span<const std::byte> rail_address() const { return rails_[0].rail->address(); }
 
     Strings heard;
