@@ -139,6 +139,9 @@ void Server::serve(Connection& connection, const OnMessage& on_message, const On
 void Server::close(Connection& connection, std::string_view cause) {
     if (!cause.empty()) tell("connection from " + connection.from + " closed: " + std::string(cause));
     const auto number = connection.number;
+    // A child of this process may have kept the descriptor: closing it would neither end the connection nor its events.
+    ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, connection.socket.get(), nullptr);
+    ::shutdown(connection.socket.get(), SHUT_RDWR);
     strangers_.erase(number);
     connections_.erase(number);  // ends `connection`
 }

@@ -1,7 +1,73 @@
 // Links end: what was under way flushes, link_down comes once, and then nothing.
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+
 #include "world.hpp"
 
 using namespace railmux::contract;
+
+namespace {
+
+/// A child that keeps all descriptors of this process, and does nothing.
+class IdleChild {
+public:
+    IdleChild() : number_(::fork()) {
+        while (number_ == 0) ::pause();
+    }
+    ~IdleChild() {
+        if (number_ < 0) return;
+        ::kill(number_, SIGKILL);
+        ::waitpid(number_, nullptr, 0);
+    }
+    IdleChild(const IdleChild&) = delete;
+    IdleChild& operator=(const IdleChild&) = delete;
+    [[nodiscard]] bool runs() const { return number_ > 0; }
+
+private:
+    pid_t number_;
+};
+
+/// Whether this process can sleep on the rail's descriptor: nothing wakes it all the time.
+bool can_sleep(World& world, Rail& rail) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::chrono::steady_clock::now() < limit) {
+        if (world.poll(rail) > 0) continue;
+        pollfd entry{.fd = rail.arm(), .events = POLLIN, .revents = 0};
+        if (entry.fd >= 0 && ::poll(&entry, 1, 20) == 0) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+TEST_CASE("links end though a child of the process has kept their descriptors", "[contract]") {
+    on_each_fixture(plain_fixtures(), [](World& world) {
+        for (const bool from_far : {false, true}) {
+            End near, far;
+            std::tie(near, far) = world.link();
+            for (auto* rail : {&world.a(), &world.b()}) {
+                if (rail->traits().events) CHECK(can_sleep(world, *rail));
+            }
+            const IdleChild child;
+            REQUIRE(child.runs());
+            world.disconnect(from_far ? far : near);
+            world.until("both ends down", [&] { return world.log(near).down && world.log(far).down; });
+            for (auto* rail : {&world.a(), &world.b()}) {
+                if (rail->traits().events) CHECK(can_sleep(world, *rail));
+            }
+            std::tie(near, far) = world.link();  // in the place of the one that has ended
+            const auto bytes = pattern(100, 1);
+            world.send(near, bytes);
+            world.until("the frame", [&] { return !world.log(far).frames.empty(); });
+            world.disconnect(near);
+            world.until("both ends down", [&] { return world.log(near).down && world.log(far).down; });
+        }
+    });
+}
 
 TEST_CASE("disconnect flushes what is outstanding, then one link_down", "[contract]") {
     on_each_fixture([](World& world) {

@@ -148,12 +148,13 @@ void Rail::finish(Link& link, std::string_view cause, std::span<const std::byte>
     if (link.assembly.bytes) keep_spare(std::move(link.assembly.bytes));
 }
 
-/// Hears no more of the other side. A child of this process may have kept the descriptors, so closing does not take them out
-/// of the epoll set.
+/// Hears no more of the other side, which is told. A child of this process may have kept the descriptors, so closing does
+/// neither: it does not take them out of the epoll set.
 void Rail::part(Link& link) noexcept {
     for (const int descriptor : {link.socket.get(), link.process.descriptor()}) {
         if (descriptor >= 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
     }
+    if (link.socket.valid()) ::shutdown(link.socket.get(), SHUT_RDWR);
     link.socket.reset();
     link.process = {};
 }

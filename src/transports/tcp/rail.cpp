@@ -83,7 +83,7 @@ Rail::~Rail() = default;
 
 /// Throws Error, and listens nowhere then.
 void Rail::listen(std::span<const Endpoint> endpoints) {
-    listeners_.clear();
+    stop_listening();
     address_.endpoints.clear();
     for (std::size_t i = 0; i < endpoints.size(); ++i) {
         auto endpoint = endpoints[i];
@@ -101,6 +101,11 @@ void Rail::listen(std::span<const Endpoint> endpoints) {
                      listener_tag + static_cast<std::uint32_t>(listeners_.size() - 1));
     }
     encoded_address_ = address_.encode();
+}
+
+void Rail::stop_listening() {
+    for (const auto& listener : listeners_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, listener.socket.get(), nullptr);
+    listeners_.clear();
 }
 
 Reachability Rail::reach(std::span<const std::byte> bytes) const {
@@ -179,8 +184,11 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
     }
     link.setup.reset();
     link.tls.reset();
-    link.socket.reset();  // leaves the epoll set by itself
-    link.watched = false;
+    // A child of this process may have kept the descriptor: then closing it neither takes it out of the epoll set nor tells
+    // the other side.
+    unwatch(link);
+    ::shutdown(link.socket.get(), SHUT_RDWR);
+    link.socket.reset();
 }
 
 void Rail::disconnect(LinkId id) {

@@ -23,6 +23,7 @@
 #include "transports/link_table.hpp"
 #include "transports/regions.hpp"
 #include "transports/tcp/address.hpp"
+#include "transports/tcp/departures.hpp"
 #include "transports/tcp/interfaces.hpp"
 #include "transports/tcp/link.hpp"
 #include "transports/tcp/netlink.hpp"
@@ -86,6 +87,7 @@ private:
 
     // rail.cpp
     void listen(std::span<const Endpoint> endpoints);
+    void stop_listening();
     Link& new_link(base::FileDescriptor socket, LinkPhase phase);
     void watch(Link& link, bool write);
     void unwatch(Link& link);
@@ -193,6 +195,7 @@ private:
     std::uint64_t sent_outside_ = 0;  // bytes given to sockets towards other hosts
     std::uint64_t next_check_ = first_check;
     std::optional<std::uint64_t> counter_at_start_;
+    Departures departures_;
 
     // Scratch of write(): small works are copied one behind the other, so that the kernel sees one piece, not a hundred.
     std::array<iovec, burst * 4> vectors_;

@@ -36,6 +36,7 @@ void Rail::rail_up(const Interface& interface) {
     counter_at_start_ = bytes_sent_by(interface_index_);
     sent_outside_ = 0;
     next_check_ = first_check;
+    departures_ = {};
     events_.tell({.kind = EventKind::rail_up});
 }
 
@@ -157,6 +158,11 @@ std::optional<std::uint64_t> Rail::unconfirmed(const Link& link) noexcept {
 void Rail::check_counters() {
     next_check_ = sent_outside_ * 2;
     if (down_ || !counter_at_start_) return;
+    const auto now = base::now_ns();
+    if (!departures_.tells(now)) {
+        next_check_ = sent_outside_ + first_check;
+        return;
+    }
     // What still waits in the sockets has not left by any interface. It is asked for before the counter is: what leaves between
     // the two, and a process that is preempted there gives it time, is then counted at the interface, not missing from it.
     std::uint64_t waiting = 0;
@@ -165,9 +171,13 @@ void Rail::check_counters() {
     });
     const auto left = sent_outside_ - std::min(sent_outside_, waiting);
     const auto counter = bytes_sent_by(interface_index_);
-    if (!counter || *counter - *counter_at_start_ >= left / 2) return;  // a generous margin
+    if (!counter) return;
+    if (!departures_.elsewhere(left, *counter - *counter_at_start_, now)) {
+        if (!departures_.tells(now)) next_check_ = sent_outside_ + first_check;
+        return;
+    }
     merged_ = true;
-    listeners_.clear();
+    stop_listening();
     rail_down(
         fmt::format("by the counter of {}, this rail's bytes leave by another interface: merged with that one's rail; "
                     "to use both: {}",
