@@ -188,7 +188,8 @@ private:
     Message receive(base::Nanoseconds deadline) {
         auto& inbox = connection_->channel.inbox();
         for (connection_->pump(); inbox.empty(); connection_->pump()) {
-            if (connection_->lost || base::now_ns() > deadline) {
+            const bool failed = connection_->channel.state() == Channel::State::failed;
+            if (connection_->lost || failed || base::now_ns() > deadline) {
                 throw Error(ErrorCode::bootstrap, fmt::format("job {}: its server does not answer", options_.join),
                             "is the job ending?");
             }

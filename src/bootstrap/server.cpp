@@ -64,6 +64,7 @@ void Server::set_timer() {
 }
 
 void Server::poll(const OnMessage& on_message, const OnLost& on_lost) {
+    looked_ += looks_.look(base::now_ns());
     std::array<epoll_event, 64> events;
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
     for (int i = 0; i < count; ++i) {
@@ -77,7 +78,7 @@ void Server::poll(const OnMessage& on_message, const OnLost& on_lost) {
             serve(found->second, on_message, on_lost);
         }
     }
-    if (!strangers_.empty() || !accepting_) expire(base::now_ns());
+    if (!strangers_.empty() || !accepting_) expire();
     set_timer();
 }
 
@@ -106,7 +107,7 @@ bool Server::accept_from(int listener) {
     const auto number = next_number_++;
     connections_.emplace(number, Connection{.socket = base::FileDescriptor(accepted),
                                             .channel = Channel(Channel::Role::server, key_),
-                                            .since = base::now_ns(),
+                                            .since = looked_,
                                             .number = number,
                                             .from = describe(*where)});
     strangers_.insert(number);
@@ -146,14 +147,14 @@ void Server::close(Connection& connection, std::string_view cause) {
     connections_.erase(number);  // ends `connection`
 }
 
-void Server::expire(base::Nanoseconds now) {
+void Server::expire() {
     while (!strangers_.empty()) {
         auto& oldest = connections_.at(*strangers_.begin());
         const bool crowded = strangers_.size() >= most_strangers;
-        if (now - oldest.since <= (crowded ? fair_time : stranger_limit)) break;
+        if (looked_ - oldest.since <= (crowded ? fair_time : stranger_limit)) break;
         close(oldest, crowded ? "it is slow to greet and others wait" : "it did not finish its greeting within 2 s");
     }
-    if (strangers_.size() < most_strangers && now - last_refusal_ > accept_pause) set_accepting(true);
+    if (strangers_.size() < most_strangers && base::now_ns() - last_refusal_ > accept_pause) set_accepting(true);
 }
 
 bool Server::send(std::uint64_t number, MessageType type, std::uint32_t id, std::span<const std::byte> bytes) {

@@ -19,6 +19,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/log_limit.hpp"
+#include "base/looked_time.hpp"
 #include "bootstrap/connection.hpp"
 #include "bootstrap/endpoint.hpp"
 
@@ -51,6 +52,7 @@ private:
     static constexpr base::Nanoseconds stranger_limit = 2 * base::second;
     // A handshake is three short messages: whoever takes longer than this does not hold up those who wait.
     static constexpr base::Nanoseconds fair_time = 200 * base::millisecond;
+    static constexpr base::Nanoseconds longest_between_looks = 200 * base::millisecond;
     // Numbers in the epoll set; connections have those between.
     static constexpr std::uint64_t listener_number = 0;
     static constexpr std::uint64_t timer_number = ~std::uint64_t{0};
@@ -60,7 +62,7 @@ private:
     [[nodiscard]] bool accept_from(int listener);
     void serve(Connection& connection, const OnMessage& on_message, const OnLost& on_lost);
     void close(Connection& connection, std::string_view cause);
-    void expire(base::Nanoseconds now);
+    void expire();
     void watch(int descriptor, std::uint64_t number, bool input, bool output);
     void set_accepting(bool yes);
     void set_timer();
@@ -71,6 +73,8 @@ private:
     base::FileDescriptor epoll_;
     base::FileDescriptor timer_;  // ticks while there are strangers, so that sleepers see their time end
     bool ticking_ = false;
+    base::LookedTime looks_{longest_between_looks};
+    base::Nanoseconds looked_ = 0;  // for so long somebody has polled: what strangers have had of their time
     std::vector<ListeningSocket> listeners_;
     std::map<std::uint64_t, Connection> connections_;
     std::set<std::uint64_t> strangers_;  // numbers rise, so the first is the oldest

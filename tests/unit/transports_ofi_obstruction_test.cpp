@@ -10,7 +10,7 @@
 #include "transports/ofi/processes.hpp"
 
 using namespace railmux;
-using transports::ofi::LookedTime;
+using base::LookedTime;
 using transports::ofi::Obstruction;
 using transports::ofi::Processes;
 using transports::ofi::ProcessName;

@@ -27,8 +27,10 @@ std::optional<base::Nanoseconds> found_elsewhere(base::Nanoseconds time, Counter
 
 }  // namespace
 
-TEST_CASE("a counter that is brought up to date now and then does not part bytes from their interface", "[transports]") {
-    const auto period = GENERATE(as<base::Nanoseconds>(), base::millisecond, base::second, 2 * base::second, 4 * base::second);
+TEST_CASE("a counter that is brought up to date now and then does not part bytes from their interface",
+          "[transports]") {
+    const auto period =
+        GENERATE(as<base::Nanoseconds>(), base::millisecond, base::second, 2 * base::second, 4 * base::second);
     const auto counter = [&](base::Nanoseconds now, std::uint64_t) {
         return static_cast<std::uint64_t>(now / period * period / base::millisecond) * per_second / 1000;
     };

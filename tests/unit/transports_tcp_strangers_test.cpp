@@ -1,6 +1,7 @@
 // A tcp rail besieged by strangers: who only connects, dribbles, sends garbage or floods neither stays nor keeps others out.
 #include <arpa/inet.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "base/file_descriptor.hpp"
@@ -35,10 +37,13 @@ public:
 
     [[nodiscard]] base::FileDescriptor stranger() const {
         base::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        connect(socket);
+        return socket;
+    }
+    void connect(const base::FileDescriptor& socket) const {
         const sockaddr_in name{
             .sin_family = AF_INET, .sin_port = ::htons(port_), .sin_addr = {::htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
         REQUIRE(::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name), sizeof name) == 0);
-        return socket;
     }
 
     /// Looks at the rail, accepts every request, until it holds.
@@ -155,4 +160,42 @@ TEST_CASE("tcp: garbage ends its own connection at once", "[tcp][strangers]") {
     t.until([&] { return closed(guest); });
     CHECK(t.requests.empty());
     CHECK(t.down == 0);
+}
+
+TEST_CASE("tcp: connections that there are no descriptors for are closed, and keep nobody awake", "[tcp][strangers]") {
+    Besieged t;
+    std::vector<base::FileDescriptor> sockets;
+    for (int i = 0; i < 5; ++i) sockets.emplace_back(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto guest_socket = base::FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    rlimit limit{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const base::FileDescriptor next(::dup(guest_socket.get()));  // the lowest that is free
+    const rlimit none{static_cast<rlim_t>(next.get()), limit.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    for (const auto& socket : sockets) t.connect(socket);
+    t.until([&] { return std::ranges::all_of(sockets, closed); });
+    bool sleeps = false;
+    t.until([&] {
+        pollfd sleeper{t.rail->arm(), POLLIN, 0};
+        sleeps = sleeper.fd >= 0 && ::poll(&sleeper, 1, 10) == 0;
+        return sleeps;
+    });
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    t.connect(guest_socket);
+    say(guest_socket, greeting_of(hello));
+    t.until([&] { return !t.requests.empty(); });
+}
+
+TEST_CASE("tcp: who waits for a process that did not look for longer than his time is not closed for that",
+          "[tcp][strangers]") {
+    Besieged t;
+    const auto guest = t.stranger();
+    for (int i = 0; i < 200; ++i) t.look();
+    const auto bytes = greeting_of(hello);
+    say(guest, std::span(bytes).first(10));  // it waits for an answer in between, as TLS does
+    std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+    for (int i = 0; i < 200; ++i) t.look();
+    say(guest, std::span(bytes).subspan(10));
+    t.until([&] { return !t.requests.empty() || closed(guest); });
+    CHECK(t.requests.size() == 1);
 }

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "base/clock.hpp"
+#include "base/looked_time.hpp"
 #include "transports/ofi/address.hpp"
 #include "transports/ofi/endpoint.hpp"
-#include "transports/ofi/looked_time.hpp"
 
 namespace railmux::transports::ofi {
 
@@ -49,7 +49,7 @@ private:
         RailAddress address;
         std::vector<Bye> byes;
         base::Nanoseconds waited = 0;  // since something came last
-        LookedTime looked;
+        base::LookedTime looked;
     };
     [[nodiscard]] static bool over(Entry& entry, base::Nanoseconds now);
 

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "base/clock.hpp"
-#include "transports/ofi/looked_time.hpp"
+#include "base/looked_time.hpp"
 
 namespace railmux::transports::ofi {
 
@@ -42,7 +42,7 @@ private:
     bool suspected_ = false;
     std::uint64_t message_ = 0;
     base::Nanoseconds waited_ = 0;
-    LookedTime looked_;
+    base::LookedTime looked_;
 };
 
 }  // namespace railmux::transports::ofi

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/file_descriptor.hpp"
+#include "base/looked_time.hpp"
 #include "base/thread_guard.hpp"
 #include "transports/event_queue.hpp"
 #include "transports/link_table.hpp"
@@ -25,7 +26,6 @@
 #include "transports/ofi/endpoint.hpp"
 #include "transports/ofi/fading.hpp"
 #include "transports/ofi/link.hpp"
-#include "transports/ofi/looked_time.hpp"
 #include "transports/ofi/obstruction.hpp"
 #include "transports/ofi/processes.hpp"
 #include "transports/ofi/reopening.hpp"
@@ -158,10 +158,10 @@ private:
     std::uint32_t requests_ = 0;
 
     std::deque<Greeting> greetings_;
-    std::vector<LinkId> impatient_;  // links whose hello has not been heard
-    LookedTime patience_spent_;      // by those two
-    std::vector<LinkId> putting_;    // links with an open put
-    std::vector<LinkId> ready_;      // links with early messages whose turn has come
+    std::vector<LinkId> impatient_;    // links whose hello has not been heard
+    base::LookedTime patience_spent_;  // by those two
+    std::vector<LinkId> putting_;      // links with an open put
+    std::vector<LinkId> ready_;        // links with early messages whose turn has come
 
     EventQueue events_;
     std::vector<ReceiveBuffer*> lent_views_;  // of frames handed out

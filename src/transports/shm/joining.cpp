@@ -75,11 +75,13 @@ void Rail::accept_some() {
     for (int accepted = 0; accepted < accepted_at_once; ++accepted) {
         base::FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!socket.valid()) {
-            const bool full = errno == EMFILE || errno == ENFILE;
+            const bool full = base::SpareDescriptor::wanted(errno);
             if (full && !out_of_files_) {
-                log_.error("rail {}: connections wait: too many open files; raise the limit (ulimit -n)", traits_.name);
+                log_.error("rail {}: connections are closed: too many open files; raise the limit (ulimit -n)",
+                           traits_.name);
             }
             out_of_files_ = full;
+            if (full && spare_.turn_away(listener_.get())) continue;
             return;
         }
         if (strangers_ >= most_strangers) expire_strangers();

@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "base/log_limit.hpp"
+#include "base/spare_descriptor.hpp"
 #include "base/thread_guard.hpp"
 #include "transports/event_queue.hpp"
 #include "transports/link_table.hpp"
@@ -223,6 +224,7 @@ private:
     std::uint32_t strangers_ = 0;   // of these, accepted and without a hello
     bool armed_ = false;
     bool out_of_files_ = false;  // said once, until it is over
+    base::SpareDescriptor spare_;
     bool told_no_fetch_ = false;
     base::ThreadGuard guard_;
 };

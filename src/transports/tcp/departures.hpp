@@ -20,7 +20,8 @@ public:
     [[nodiscard]] bool tells(base::Nanoseconds now) const noexcept {
         return suspected_ == 0 || now - since_ >= longest_lag;
     }
-    /// So many bytes have left for certain, and the interface has counted so many more than at first. True: they leave elsewhere.
+    /// So many bytes have left for certain, and the interface has counted so many more than at first. True: they leave
+    /// elsewhere.
     [[nodiscard]] bool elsewhere(std::uint64_t left, std::uint64_t counted, base::Nanoseconds now) noexcept {
         // Half is a generous margin.
         if (suspected_ == 0 && counted < left / 2) {

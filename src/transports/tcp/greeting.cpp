@@ -17,6 +17,8 @@ namespace {
 // At 10,000 bogus connections a second a stranger still has 12 ms to say hello, which comes with the first round trip.
 constexpr std::uint32_t most_strangers = 128;
 constexpr base::Nanoseconds stranger_limit = 2 * base::second;
+// Once its time is over it has that much more, after the process has looked.
+constexpr base::Nanoseconds second_look = 200 * base::millisecond;
 // In one look: whoever connects without end keeps nobody else waiting.
 constexpr int most_accepted = 16;
 
@@ -80,11 +82,13 @@ void Rail::accept_some(std::size_t number) {
         Endpoint from;
         auto socket = accept_next(listener.socket.get(), options_, from);
         if (!socket.valid()) {
-            const bool full = errno == EMFILE || errno == ENFILE;
+            const bool full = base::SpareDescriptor::wanted(errno);
             if (full && !out_of_files_) {
-                log_.error("rail {}: connections wait: too many open files; raise the limit (ulimit -n)", traits_.name);
+                log_.error("rail {}: connections are closed: too many open files; raise the limit (ulimit -n)",
+                           traits_.name);
             }
             out_of_files_ = full;
+            if (full && spare_.turn_away(listener.socket.get())) continue;
             return;
         }
         if (down_) continue;  // closes it
@@ -103,7 +107,7 @@ void Rail::begin_stranger(base::FileDescriptor socket, const Listener& listener,
     if (link.phase != LinkPhase::greeting) return;
     watch(link, false);
     stranger_queue_.push_back(link.id);
-    set_timer();
+    set_timer(stranger_limit);
 }
 
 /// So that those who only connect do not keep out those who have something to say.
@@ -117,10 +121,11 @@ void Rail::displace_oldest() {
     }
 }
 
-void Rail::set_timer() {
+/// For when the time of the oldest is over.
+void Rail::set_timer(base::Nanoseconds left) {
     if (std::exchange(ticking_, true)) return;
-    constexpr timespec when{stranger_limit / base::second, 10 * base::millisecond};
-    const itimerspec once{{}, when};
+    left = std::max<base::Nanoseconds>(left, 0) + 10 * base::millisecond;
+    const itimerspec once{{}, {left / base::second, left % base::second}};
     ::timerfd_settime(timer_.get(), 0, &once, nullptr);
 }
 
@@ -225,14 +230,20 @@ void Rail::expire_strangers() {
     ticking_ = false;
     const auto now = base::now_ns();
     while (!stranger_queue_.empty()) {
-        Link* link = links_.find(stranger_queue_.front());
+        const auto id = stranger_queue_.front();
+        Link* link = links_.find(id);
         if (link != nullptr && link->phase == LinkPhase::greeting) {
-            if (now - link->setup->since <= stranger_limit) break;
-            kill(*link, "it connected and did not say hello within 2 s");
+            auto& setup = *link->setup;
+            if (now - setup.since <= stranger_limit) return set_timer(setup.since + stranger_limit - now);
+            if (std::exchange(setup.late, true)) {
+                kill(*link, "it connected and did not say hello within 2 s");
+            } else {  // it may wait for this process, who was away for all of that time
+                setup.since = now - stranger_limit + second_look;
+                stranger_queue_.push_back(id);
+            }
         }
         stranger_queue_.pop_front();
     }
-    if (!stranger_queue_.empty()) set_timer();
 }
 
 }  // namespace railmux::transports::tcp

@@ -94,6 +94,7 @@ struct Link {
         std::size_t received = 0;
         bool opened = false;  // that record has come
         base::Nanoseconds since = 0;
+        bool late = false;  // that time was over once
     };
     std::unique_ptr<Setup> setup;
     std::string label;

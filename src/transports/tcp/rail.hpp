@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/log_limit.hpp"
+#include "base/spare_descriptor.hpp"
 #include "base/thread_guard.hpp"
 #include "transports/event_queue.hpp"
 #include "transports/link_table.hpp"
@@ -101,7 +102,7 @@ private:
     void accept_some(std::size_t listener);
     void begin_stranger(base::FileDescriptor socket, const Listener& listener, const Endpoint& from);
     void displace_oldest();
-    void set_timer();
+    void set_timer(base::Nanoseconds left);
     [[nodiscard]] LinkId refuse_to_connect(std::string_view cause);
     void finish_connect(Link& link);
     void read_greeting(Link& link);
@@ -191,6 +192,7 @@ private:
     std::uint32_t strangers_ = 0;
     bool ticking_ = false;
     bool out_of_files_ = false;  // said once, until it is over
+    base::SpareDescriptor spare_;
 
     std::uint64_t sent_outside_ = 0;  // bytes given to sockets towards other hosts
     std::uint64_t next_check_ = first_check;

@@ -65,18 +65,20 @@ void Rail::poll_epoll(Batch& batch) noexcept {
     const auto found = ::epoll_wait(epoll_.get(), ready.data(), static_cast<int>(ready.size()), 0);
     const auto count = static_cast<std::size_t>(std::max(found, 0));
     next_look_ = polls_ + epoll_period;
+    bool time_over = false;
     for (std::size_t i = 0; i < count; ++i) {
         const auto& event = ready[(i + polls_) % count];  // the kernel keeps their order: another first each time
         if (event.data.u32 == netlink_tag) {
             read_netlink();
         } else if (event.data.u32 == timer_tag) {
-            expire_strangers();
+            time_over = true;
         } else if (event.data.u32 >= listener_tag) {
             accept_some(event.data.u32 - listener_tag);
         } else {
             serve(links_[event.data.u32], event.events, batch);
         }
     }
+    if (time_over) expire_strangers();  // last: what they have said by now counts
 }
 
 void Rail::serve(Link& link, std::uint32_t what, Batch& batch) noexcept {
