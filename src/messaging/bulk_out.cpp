@@ -69,7 +69,7 @@ bool BulkOut::on_cts(std::uint32_t peer, std::span<const std::byte> body, base::
     // Only of what it may get it may ask for parts.
     const bool all = cts->bytes == cts->wanted - transfer->granted;
     if (transfer->offered.empty() ? again || !all : again && cts->bytes == 0) return false;
-    flows_[peer]->would_get = cts->would_get;
+    if (transfer->source.message) flows_[peer]->would_get = cts->would_get;
     transfer->receiver = cts->receiver;
     if (cts->leaves) transfer->code = ErrorCode::peer_left;
     if (cts->bytes > 0) put(*transfer, cts->offset, cts->bytes, keys_, now);

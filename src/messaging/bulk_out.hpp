@@ -36,6 +36,7 @@ public:
         std::span<const transports::Segment> pieces;
         std::uint64_t bytes = 0;
         std::uint32_t inlined = 0;  // of those: the first ones, which have been sent
+        bool message = false;       // what its receiver would rather have had goes for the next one, too
         Owner* owner = nullptr;
         std::uint64_t cookie = 0;  // the owner's
     };

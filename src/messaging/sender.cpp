@@ -157,6 +157,7 @@ void Sender::send_rts(Operation& operation, Flow& flow, Ahead ahead, base::Nanos
                                  .pieces = operation.buffer(),
                                  .bytes = operation.bytes,
                                  .inlined = inlined,
+                                 .message = true,
                                  .owner = this,
                                  .cookie = operation.index};
     const bool offers = !whole && offers_gets(operation);

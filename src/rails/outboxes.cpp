@@ -150,7 +150,10 @@ void Outboxes::account(Link& link, std::size_t taken) {
         link.outbox.pop();
         frame->queued = false;
         link.last_posted = frame->sent;
-        if (frame->gets) continue;
+        if (frame->gets) {
+            if (rails_[link.rail].traits().copies_puts) traffic.copied_bytes += frame->unregistered_bytes();
+            continue;
+        }
         const bool of_application = frame->type >= FrameType::eager;
         ++traffic.sent_frames;
         if (of_application) traffic.sent_bytes += frame->payload;

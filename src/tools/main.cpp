@@ -1,5 +1,8 @@
 // The `railmux` command. Exit codes: 0 success, 1 failure, 2 a command line that cannot be obeyed.
+#include <fcntl.h>
+#include <unistd.h>
 #include <CLI/CLI.hpp>
+
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -25,6 +28,14 @@ int complain(const char* what, const std::string& cure, int exit_code) noexcept 
     std::fprintf(stderr, "railmux: %s\n", what);
     if (!cure.empty()) std::fprintf(stderr, "cure: %s\n", cure.c_str());
     return exit_code;
+}
+
+/// A descriptor 0, 1 or 2 that is closed would be given to a socket, which is then taken for the terminal.
+void hold_standard_descriptors() noexcept {
+    for (int standard = STDIN_FILENO; standard <= STDERR_FILENO; ++standard) {
+        if (::fcntl(standard, F_GETFD) < 0)
+            static_cast<void>(::open("/dev/null", O_RDWR));  // takes the lowest: this one
+    }
 }
 
 int run(int argc, char** argv) {
@@ -67,6 +78,7 @@ int run(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    hold_standard_descriptors();
     try {
         return run(argc, argv);
     } catch (const railmux::tools::UsageError& error) {

@@ -35,6 +35,11 @@ echo "an exit status is handed on"
 status=0
 timeout -k 9 $guard "$railmux" run -n 2 sh -c 'exit $((RAILMUX_JOB_RANK * 7))' >"$work/out" 2>"$work/err" || status=$?
 [ $status = 7 ] || fail "exit status $status, not 7"
+echo "a launcher without standard input or output starts its processes all the same"
+timeout -k 9 $guard "$railmux" run -n 2 "$railmux" pingpong --sizes 8 --iterations 10 <&- >"$work/out" 2>"$work/err" ||
+    fail "without input: $(cat "$work/err")"
+timeout -k 9 $guard "$railmux" run -n 2 "$railmux" pingpong --sizes 8 --iterations 10 <&- >&- 2>"$work/err" ||
+    fail "without both: $(cat "$work/err")"
 echo "the program follows a list"
 timeout -k 9 $guard "$railmux" run -n 2 --launch env --hosts a,b echo --twice >"$work/out" 2>"$work/err" || fail "after --hosts"
 [ "$(sort "$work/out")" = $'[0] --twice\n[1] --twice' ] || fail "--hosts takes the program, or one of its words"

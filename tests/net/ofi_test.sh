@@ -22,6 +22,14 @@ RAILMUX_OFI_PROVIDERS=shmm timeout -k 9 $guard "$railmux" info 2>"$work/unknown"
 grep -q 'did you mean "shm"' "$work/unknown" || fail "no hint: $(cat "$work/unknown")"
 RAILMUX_OFI_PROVIDERS='all,tcp,^tcp;ofi_rxm:lo' usable "ofi:tcp;ofi_rxm:lo" && fail "an excluded domain is used"
 
+echo "one that is not used keeps no other one off that has the same adapter"
+if info_says '^ofi:net:lo '; then
+    RAILMUX_OFI_PROVIDERS=all,net usable 'ofi:net;ofi_rxm:lo' && fail "both are used"
+    export RAILMUX_OFI_PROVIDERS=all,net
+    info_says '^ofi:net;ofi_rxm:lo +usable' --rails 'ofi:net;ofi_rxm:lo' || fail "$(grep ofi:net "$work/info")"
+    unset RAILMUX_OFI_PROVIDERS
+fi
+
 echo "a provider that hangs or fails says so, and the others are used"
 export FI_PROVIDER_PATH=$build/tests/providers
 export RAILMUX_OFI_PROVIDERS='all,shm,troubled'
@@ -37,12 +45,13 @@ for mode in 'throwing +off .*it fails: no good reason' \
     TROUBLED_PROVIDER=$trouble info_says "^ofi:troubled${mode#"$trouble"}" || fail "$trouble: $(grep troubled "$work/info")"
 done
 
-for trouble in opened broken; do
+for trouble in opened broken bursting; do
     TROUBLED_PROVIDER=$trouble timeout -k 9 $guard "$railmux" run -n 2 --no-prefix "$railmux" pingpong --rails 'ofi:*' \
         --sizes 8 --iterations 50 --json >"$work/result" 2>"$work/err" || fail "$trouble: no rail works"
     grep -q '"ofi:shm":' "$work/result" || fail "$trouble: nothing by the others"
     case $trouble in
         opened) grep -q 'opening ofi:troubled.* takes too long' "$work/err" || fail "nothing said of it" ;;
+        bursting) grep -q 'opening ofi:troubled.* fails: no good reason' "$work/err" || fail "nothing said of it" ;;
         broken) grep -q 'provider troubled.*: fi_fabric failed: Input/output error' "$work/err" || fail "nothing said" ;;
     esac
 done

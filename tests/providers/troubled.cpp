@@ -1,6 +1,6 @@
 // A provider of libfabric as nobody wishes for, loaded by FI_PROVIDER_PATH. TROUBLED_PROVIDER says what is wrong with it:
 // `asked` hangs when it is asked what it has, `opened` when it is opened, `broken` fails to open, `throwing` throws when it is
-// asked; `nameless`, `narrow` and `wordy` have no names, only small messages, and a fabric with too long a name; `failing` is
+// asked, `bursting` when it is opened; `nameless`, `narrow` and `wordy` have no names, only small messages, and a fabric with too long a name; `failing` is
 // `tcp;ofi_rxm` as long as there is no file of the name in TROUBLED_FILE: while there is one whatever it has opened fails, and
 // it opens nothing. What failed stays broken for good. `erring` is the same, but whatever it has opened says that there is an
 // error, and never which. `deafened` is the same as `failing`, but has no descriptor to sleep on afterwards. `losing` is
@@ -216,6 +216,7 @@ int get_info(std::uint32_t version, const char*, const char*, std::uint64_t, con
 
 int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context) {
     if (is("opened")) hang();
+    if (is("bursting")) throw std::runtime_error("no good reason");
     if (wraps()) return open_inner(*attributes, fabric, context);
     return -FI_EIO;
 }

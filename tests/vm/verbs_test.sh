@@ -41,6 +41,7 @@ copies() {
     grep -q 'copied into registered memory' report
 }
 copies copy || exit 14
+copies copy read || exit 14
 for scheme in write read; do
     status=0
     copies register $scheme || status=$?

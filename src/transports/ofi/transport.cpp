@@ -45,6 +45,12 @@ private:
     [[nodiscard]] Match chosen(const FabricDomain& domain) const {
         return providers_.match(std::array{domain.device(), domain.provider, domain.core()}, {});
     }
+    struct Objection {  // no reason: there is none
+        std::string reason;
+        std::string cure;
+    };
+    /// Against the domain itself, whatever others there are.
+    [[nodiscard]] Objection objection(const FabricDomain& domain) const;
     void judge(const FabricDomain& domain, RailInfo& info) const;
     [[nodiscard]] std::string rival(const FabricDomain& domain) const;
     void refuse_unknown_names() const;
@@ -98,25 +104,27 @@ RailInfo OfiTransport::describe(const FabricDomain& domain) const {
     return info;
 }
 
-void OfiTransport::judge(const FabricDomain& domain, RailInfo& info) const {
-    const std::array rail_names{info.name, info.device};
+OfiTransport::Objection OfiTransport::objection(const FabricDomain& domain) const {
+    const std::array rail_names{std::string(prefix) + domain.device(), domain.device()};
     const auto by_rails = rails_.match(rail_names, {});
     const auto by_providers = chosen(domain);
     // Not by rails: "ofi:*" does not mean each network twice.
     const bool named = by_providers == Match::included_explicitly;
-    if (by_rails == Match::excluded || by_rails == Match::unlisted) {
-        info.reason = "not selected by rails";
-    } else if (by_providers == Match::excluded || by_providers == Match::unlisted) {
-        info.reason = "not selected by ofi.providers";
-    } else if (!domain.obstacle.empty()) {
-        info.reason = domain.obstacle;
-        info.cure = domain.cure;
-    } else if (const auto why = doubt(domain.core()); !why.empty() && !named) {
-        info.reason = "off by default: " + why;
-        info.cure = fmt::format("name it to use it: RAILMUX_OFI_PROVIDERS='all,{}'", domain.device());
-    } else if (encrypt_ && !named) {
-        info.reason = plain_text_doubt;
-        info.cure = fmt::format("name it to use it: RAILMUX_OFI_PROVIDERS='all,{}'", domain.device());
+    if (by_rails == Match::excluded || by_rails == Match::unlisted) return {"not selected by rails", {}};
+    if (by_providers == Match::excluded || by_providers == Match::unlisted)
+        return {"not selected by ofi.providers", {}};
+    if (!domain.obstacle.empty()) return {domain.obstacle, domain.cure};
+    auto why = doubt(domain.core());
+    if (!why.empty()) why = "off by default: " + why;
+    if (why.empty() && encrypt_) why = plain_text_doubt;
+    if (why.empty() || named) return {};
+    return {std::move(why), fmt::format("name it to use it: RAILMUX_OFI_PROVIDERS='all,{}'", domain.device())};
+}
+
+void OfiTransport::judge(const FabricDomain& domain, RailInfo& info) const {
+    if (auto against = objection(domain); !against.reason.empty()) {
+        info.reason = std::move(against.reason);
+        info.cure = std::move(against.cure);
     } else if (const auto other = rival(domain); !other.empty()) {
         info.reason = "over the same adapter as ofi:" + other;
         info.cure = fmt::format("to use it instead: RAILMUX_OFI_PROVIDERS='all,{},^{}'", domain.device(), other);
@@ -132,13 +140,12 @@ std::string OfiTransport::rival(const FabricDomain& domain) const {
     if (!by_core && providers_.match(exactly, {}) == Match::included_explicitly) return {};
     for (const auto& other : domains_) {
         if (&other == &domain) break;
-        if (!other.obstacle.empty() || chosen(other) == Match::excluded) continue;
+        if (!objection(other).reason.empty()) continue;
         if (other.core() == domain.core() && other.domain == domain.domain) return other.device();
     }
     const auto preferred = preferred_to(domain.core());
-    const auto better = std::ranges::find_if(domains_, [&](const auto& other) {
-        return other.core() == preferred && other.obstacle.empty() && chosen(other) != Match::excluded;
-    });
+    const auto better = std::ranges::find_if(
+        domains_, [&](const auto& other) { return other.core() == preferred && objection(other).reason.empty(); });
     return better == domains_.end() ? std::string() : better->device();
 }
 
@@ -177,8 +184,15 @@ std::unique_ptr<transports::Rail> OfiTransport::open(const RailInfo& device) {
                         "exclude it with RAILMUX_OFI_PROVIDERS");
         return port;
     };
-    auto port = within(patience_slices, "opening " + device.name, open);
-    return std::make_unique<Rail>(device.name, std::move(port), open, common_, log_);
+    try {
+        auto port = within(patience_slices, "opening " + device.name, open);
+        return std::make_unique<Rail>(device.name, std::move(port), open, common_, log_);
+    } catch (const Error&) {
+        throw;
+    } catch (const std::exception& error) {  // by whatever of C++ is in the provider
+        throw Error(ErrorCode::no_rails, fmt::format("opening {} fails: {}", device.name, error.what()),
+                    "exclude it with RAILMUX_OFI_PROVIDERS");
+    }
 }
 
 }  // namespace

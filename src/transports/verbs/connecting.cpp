@@ -154,8 +154,9 @@ bool Rail::make_queue(Link& link) {
 int Rail::make_room() {
     const auto completions = (queues_ + 1) * (send_queue_depth + receives_per_link) + receives_in_reserve;
     if (completions > static_cast<std::uint32_t>(completions_->cqe)) {
-        if (const int code = ibv_resize_cq(completions_.get(), static_cast<int>(2 * completions)); code != 0)
-            return code;
+        // For twice as many, so that this is seldom; if the device has no such queue, for what is needed.
+        const auto wanted = std::max(completions, std::min(2 * completions, most_completions_));
+        if (const int code = ibv_resize_cq(completions_.get(), static_cast<int>(wanted)); code != 0) return code;
     }
     const auto buffers = (queues_ + 1) * receives_per_link + receives_in_reserve;
     const auto there = receive_slabs_.total();

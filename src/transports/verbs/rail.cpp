@@ -95,13 +95,15 @@ Rail::Rail(const Port& port, std::string_view bulk, base::Logger& log)
     traits_.reuses_regions = bulk != "copy" && costs.can_register;
     log_.info("{}: {}", where,
               traits_.register_from == never_register
-                  ? std::string("large messages are copied into registered memory, unless theirs is registered already")
+                  ? fmt::format("large messages are copied into registered memory{}",
+                                traits_.reuses_regions ? ", unless theirs is registered already" : "")
                   : fmt::format("memory of large messages is registered from {} bytes on", traits_.register_from));
     wakeups_.reset(ibv_create_comp_channel(context));
     if (!wakeups_) throw failure(where, "no completion channel", errno);
     completions_.reset(ibv_create_cq(context, first_completions, nullptr, wakeups_.get(), 0));
     if (!completions_) throw failure(where, "no completion queue", errno);
     const auto limits = limits_of(context, where);
+    most_completions_ = static_cast<std::uint32_t>(std::max(limits.max_cqe, 0));
     traits_.get = limits.max_qp_rd_atom > 0 && limits.max_qp_init_rd_atom > 0;  // as server, and as reader
     queues_max_ = links_possible(limits);
     receives_ = make_receives(domain_.get(), where, queues_max_);

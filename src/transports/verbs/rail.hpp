@@ -160,6 +160,7 @@ private:
     ProtectionDomain domain_;
     CompletionChannel wakeups_;
     CompletionQueue completions_;
+    std::uint32_t most_completions_ = 0;  // that a queue of this device holds
     Slabs send_slabs_;
     Slabs bulk_slabs_;
     Slabs receive_slabs_;

@@ -194,7 +194,7 @@ void Rail::complete(Link& link, Request& request, WorkStatus status) noexcept {
 /// used up by the others.
 void Rail::post_receives() noexcept {
     const auto low_water = queues_ * receives_per_link;
-    if (posted_ >= low_water) return;
+    if (posted_ > low_water) return;
     while (posted_ < low_water + receives_in_reserve && receive_slabs_.free() > 0) {
         std::array<ibv_recv_wr, receives_in_reserve> requests{};
         std::array<ibv_sge, receives_in_reserve> places;
