@@ -1,11 +1,11 @@
 // A provider of libfabric as nobody wishes for, loaded by FI_PROVIDER_PATH. TROUBLED_PROVIDER says what is wrong with it:
 // `asked` hangs when it is asked what it has, `opened` when it is opened, `broken` fails to open, `throwing` throws when it is
-// asked, `bursting` when it is opened; `nameless`, `narrow` and `wordy` have no names, only small messages, and a fabric with too long a name; `failing` is
-// `tcp;ofi_rxm` as long as there is no file of the name in TROUBLED_FILE: while there is one whatever it has opened fails, and
-// it opens nothing. What failed stays broken for good. `erring` is the same, but whatever it has opened says that there is an
-// error, and never which. `deafened` is the same as `failing`, but has no descriptor to sleep on afterwards. `losing` is
-// `tcp;ofi_rxm`, and tells an error of the first large message instead of sending it. `damaging` is `tcp;ofi_rxm`, and changes
-// the header of the first put.
+// asked, `bursting` when it is opened; `nameless`, `narrow` and `wordy` have no names, only small messages, and a fabric with
+// too long a name; `failing` is `tcp;ofi_rxm` as long as there is no file of the name in TROUBLED_FILE: while there is one
+// whatever it has opened fails, and it opens nothing. What failed stays broken for good. `erring` is the same, but whatever it
+// has opened says that there is an error, and never which. `deafened` is the same as `failing`, but has no descriptor to sleep
+// on afterwards. `losing` is `tcp;ofi_rxm`, and tells an error of the first large message instead of sending it. `damaging` is
+// `tcp;ofi_rxm`, and changes the header of the first put.
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
