@@ -61,12 +61,14 @@ public:
     [[nodiscard]] base::Nanoseconds heard_at() const noexcept { return heard_at_; }
 
     /// An idle link at its turn: whether to send something, so that its death would show. `received` counts what the process at
-    /// the other end sent.
-    [[nodiscard]] bool wants_keepalive(std::uint64_t received) noexcept;
+    /// the other end sent. Who hears from the other side may leave turns out if he `may_rest`.
+    [[nodiscard]] bool wants_keepalive(std::uint64_t received, bool may_rest = true) noexcept;
+    /// In so many turns something is sent.
+    static constexpr int longest_rest = 4;
 
 private:
-    // Whoever is sent keepalives need not send any, but for one in so many turns, to show that it reads them ...
-    static constexpr std::uint8_t rests = 3;
+    // Whoever is sent keepalives need not send any, but for one in `longest_rest` turns, to show that it reads them ...
+    static constexpr std::uint8_t rests = longest_rest - 1;
     // ... because unread ones pile up there: after so many turns without a sign of life only one in `seldom` is sent.
     static constexpr std::uint8_t patience = 8;
     static constexpr std::uint8_t seldom = 8;
@@ -111,11 +113,11 @@ inline Silence::Finding Silence::look(const transports::Pulse& pulse, const Limi
     return Finding::overdue;
 }
 
-inline bool Silence::wants_keepalive(std::uint64_t received) noexcept {
+inline bool Silence::wants_keepalive(std::uint64_t received, bool may_rest) noexcept {
     if (received != received_) {
         received_ = received;
         unanswered_ = 0;
-        if (++rested_ <= rests) return false;
+        if (++rested_ <= rests && may_rest) return false;
         rested_ = 0;
         return true;
     }

@@ -12,8 +12,8 @@ namespace {
 constexpr base::Nanoseconds keepalive_gap = 5 * base::millisecond;
 // Kernels hold an acknowledgement back for 40 ms: sooner there is no use in looking for that of a keepalive.
 constexpr base::Nanoseconds keepalive_answered = 60 * base::millisecond;
-// An idle link is sent something at least every fourth turn (Silence::wants_keepalive) of the other side, which may have as
-// many links as a thousand: without anything for longer than that, from somebody who is heard elsewhere, is no chance.
+// An idle link is sent something in half that time (Silence::wants_keepalive), however many links the other side has, up to
+// some three thousand: without anything for longer, from somebody who is heard elsewhere, is no chance.
 constexpr base::Nanoseconds passed_over_longest = 30 * base::second;
 // Whoever said something so many turns ago is there.
 constexpr int recent_turns = 2;
@@ -65,7 +65,9 @@ void Watcher::keep_alive(Link& link, base::Nanoseconds now) {
     const auto pulse = rails_[link.rail].rail->pulse(link.id);
     if (!pulse.known && gone_unheard(link, now)) return;
     const auto received = pulse.known ? pulse.received : static_cast<std::uint64_t>(link.said_at);
-    if (!link.silence.wants_keepalive(received)) return;
+    // Where the network tells nothing the other side judges by what comes, and has turns of its own.
+    const bool may_rest = pulse.known || Silence::longest_rest * turn_ <= passed_over_longest / 2;
+    if (!link.silence.wants_keepalive(received, may_rest)) return;
     link.silence.unsettle(now);  // here, as whoever sends over a settled link has it looked at sooner
     host_.enqueue(link, ack_frame(pool_, talk.session), now);
 }

@@ -249,3 +249,16 @@ TEST_CASE("watcher: time in which nobody looked is held against no link", "[rail
     static_cast<void>(f.watcher.look(f.now));
     CHECK(f.lost.empty());
 }
+
+TEST_CASE("watcher: over a network that tells nothing no side rests for longer than the other one waits",
+          "[rails][silence]") {
+    const auto keepalive = GENERATE(as<base::Nanoseconds>(), 250 * watch_ms, 10'000 * watch_ms);
+    WatchedLinks all({.keepalive = keepalive});
+    Link& link = all.link(all.made.add_peer(), 0, false);
+    constexpr int turns = 40;
+    all.run(turns * keepalive, [&] { link.said_at = all.now; });  // the other side sends something each turn
+    const auto sent = all.sent_over(link);
+    CHECK(all.lost.empty());
+    CHECK(sent * 15 * base::second >= turns * keepalive - 15 * base::second);
+    CHECK(sent <= (keepalive > base::second ? turns : turns / 3));
+}
