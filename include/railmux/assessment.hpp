@@ -83,7 +83,8 @@ struct LinkAssessment {
     LinkModel link;
     std::vector<ProbePoint> points;
     // Sizes that were to be measured, and of which nothing is known:
-    std::vector<std::uint64_t> missing{};  ///< no answer came; what lies beyond too many losses is not even asked for
+    std::vector<std::uint64_t>
+        missing{};  ///< no answer came, or they were not asked for: beyond losses, or beside much else
     std::vector<std::uint64_t> interrupted{};  ///< each was answered, but a process was away each time, for too long
     ProbeSpent spent;                          ///< meanwhile, on its rail
     std::chrono::nanoseconds took{0};          ///< from when it began until all was known: `spent` lies within

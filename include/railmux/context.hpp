@@ -31,7 +31,7 @@ namespace railmux {
 class Context {
 public:
     /// Opens the selected rails; connects nothing. Inside a job started by `railmux run` it joins that job. Throws Error
-    /// (invalid_config, no_rails, bootstrap, wrong_key).
+    /// (invalid_config, no_rails, bootstrap, wrong_key, system).
     explicit Context(const Config& config = Config::load());
     ~Context();
     Context(Context&&) noexcept;
@@ -51,12 +51,13 @@ public:
     /// The rank of a peer in the job; nothing if it is none of the job's. Throws Error(invalid_argument).
     [[nodiscard]] std::optional<std::uint32_t> rank(Peer peer) const;
 
-    /// Leaves: delivers what was sent, for at most `close.timeout`, and has everybody told, in a job also those that it never
-    /// talked to. What peers have under way with this process, or begin, fails as peer_left, but for what had arrived; so do
-    /// large messages that no receive is posted for here. What is still under way here, receives included, ends as cancelled,
-    /// and no operation can be begun any more: that throws Error(invalid_argument). Throws Error(timed_out) when not
-    /// everything arrived: it has left all the same. The second time it does nothing. The destructor does the same, but tells
-    /// those only that it is connected to, and receives that still wait end without a word. Not from within callbacks.
+    /// Leaves: delivers what was sent, for at most `close.timeout` (all of it may take four times that), and has everybody
+    /// told, in a job also those that it never talked to. What peers have under way with this process, or begin, fails as
+    /// peer_left, but for what had arrived; so do large messages that no receive is posted for here. What is still under way
+    /// here, receives included, ends as cancelled, and no operation can be begun any more: that throws Error(invalid_argument).
+    /// Throws Error(timed_out) when not everything arrived: it has left all the same. The second time it does nothing. The
+    /// destructor does the same, but tells those only that it is connected to, and receives that still wait end without a word.
+    /// Not from within callbacks.
     void leave();
 
     /// Accepts processes that connect() to `where`: "PORT", "ADDRESS:PORT" or "[V6]:PORT"; port 0 picks one. Returns the
@@ -167,7 +168,8 @@ public:
     }
 
     /// Ends when all one-sided operations towards the peer (or all peers) that were started before are over there: their
-    /// bytes are in place. Its status is the first error of puts whose own requests had ended before it was known.
+    /// bytes are in place. Its status is the first error of puts whose own requests had ended before it was known, and of
+    /// operations whose requests were let go of.
     [[nodiscard]] Request iflush(Peer to, Completion done = {});
     [[nodiscard]] Request iflush(Completion done = {});
 
@@ -240,8 +242,9 @@ public:
     [[nodiscard]] ProgressMode progress_mode() const noexcept;
     void set_progress(ProgressMode mode);
 
-    /// Waits until everything sent has arrived at its peer (small messages need not have been received by the
-    /// application), and every one-sided operation is over. False when the time is over.
+    /// Waits until everything sent has arrived at its peer (small messages need not have been received by the application), and
+    /// every one-sided operation is over. False when the time is over. What was under way to a peer that was given up, or has
+    /// left, is not waited for: on_peer_lost and failure() tell of it.
     bool flush(std::chrono::nanoseconds timeout);
 
     // --- Models ------------------------------------------------------------------------------------------------------
@@ -249,7 +252,8 @@ public:
     /// The model of each link to the peer, as used now; empty before the first message.
     [[nodiscard]] std::vector<LinkModel> models(Peer peer) const;
     /// Measures the links to the peer over the selected rails in full, one after the other, connecting if need be. The
-    /// peer must progress meanwhile. Throws Error (invalid_argument; or why there is no link).
+    /// peer must progress meanwhile. Empty if no link is over the selected rails. Throws Error (invalid_argument,
+    /// invalid_config; or why there is no link).
     [[nodiscard]] std::vector<LinkAssessment> assess(Peer peer, std::string_view rails = "all",
                                                      const AssessOptions& options = {});
     /// Floods the links to the peer over the selected rails one by one and in pairs, three times, for some 100 ms and at
@@ -265,9 +269,9 @@ public:
 
     // --- What is lost and comes back (docs/failover.md) --------------------------------------------------------------
 
-    /// Calls back when a link to a peer, or a local interface, is lost; when one that was lost is back; when a peer is given
-    /// up; when one has left; and when one joins the job (docs/running.md), or joins it again. One callback each: setting
-    /// another replaces it, an empty one ends it.
+    /// Calls back when a link to a peer, or a local interface, is lost; when one that was lost is back, or an interface is new;
+    /// when a peer is given up; when one has left; and when one joins the job (docs/running.md), or joins it again. One
+    /// callback each: setting another replaces it, an empty one ends it.
     void on_rail_down(RailCallback callback);
     void on_rail_up(RailCallback callback);
     void on_peer_lost(PeerCallback callback);

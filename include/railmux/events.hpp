@@ -14,7 +14,7 @@
 namespace railmux {
 
 /// With a valid peer: the link to that peer over this rail was lost or is back. Without one: the local interface itself went
-/// down or is up again.
+/// down or is up again, or a new one is used ("it is new").
 struct RailEvent {
     std::string rail;                  ///< "tcp:eth1"
     Peer peer;                         ///< not valid: the interface itself, whomever it leads to

@@ -41,6 +41,7 @@ public:
     constexpr RemoteKey() noexcept = default;  ///< names nothing
     /// From what bytes() gave. Throws Error(invalid_argument) unless there are `size` of them.
     [[nodiscard]] static RemoteKey from(std::span<const std::byte> bytes);
+    /// For the peer. They lie in this object: it must be there for as long as they are used, by an isend, say.
     [[nodiscard]] std::span<const std::byte, size> bytes() const noexcept { return bytes_; }
     friend bool operator==(const RemoteKey&, const RemoteKey&) noexcept = default;
 

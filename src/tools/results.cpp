@@ -81,7 +81,7 @@ std::string unmeasured_text(const LinkAssessment& link) {
         return fmt::format("# {}: not measured: {}: {}; what is said of those is a guess\n", link.link.rail,
                            sizes_text(sizes), why);
     };
-    return line(link.missing, "no answer came") +
+    return line(link.missing, "no answer came, or there was no room for them beside the application") +
            line(link.interrupted, "answers came, but a process was away each time, for most of it");
 }
 

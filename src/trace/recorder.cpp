@@ -29,7 +29,9 @@ Recorder::Recorder(std::string path, const Header& header, base::Logger& log)
         refuse("is a pipe", "name a file");
     }
     if (::flock(file_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        refuse("is being written by another context or process", "put %p (process id) or %r (rank) into its name");
+        refuse("is being written by another context or process",
+               "put %p (process id) or %r (rank) into its name, and give each context of a process one of its own "
+               "(Config::set)");
     }
     // What cannot be emptied (/dev/null) is written all the same.
     static_cast<void>(::ftruncate(file_.get(), 0) == 0);
