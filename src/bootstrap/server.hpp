@@ -45,7 +45,6 @@ public:
 
     /// Turns readable when poll may have something; the same for the server's life.
     [[nodiscard]] int descriptor() const noexcept { return epoll_.get(); }
-    [[nodiscard]] std::vector<int> descriptors() const { return {descriptor()}; }
 
 private:
     static constexpr std::size_t most_strangers = 64;

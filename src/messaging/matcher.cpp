@@ -65,7 +65,6 @@ Posted* Matcher::withdraw_any_of(std::uint32_t peer) noexcept {
 void Matcher::add(Unexpected& message) {
     if (unexpected_count_ + 1 > unexpected_.size()) grow(unexpected_);
     ++unexpected_count_;
-    message.listed = true;
     chain_of(unexpected_, message).push(message);
     message.later = nullptr;
     message.earlier = newest_;
@@ -85,7 +84,6 @@ Unexpected* Matcher::find(std::uint32_t peer, TagMatch match) const noexcept {
 
 void Matcher::take(Unexpected& message) noexcept {
     --unexpected_count_;
-    message.listed = false;
     chain_of(unexpected_, message).remove(message);
     (message.earlier == nullptr ? oldest_ : message.earlier->later) = message.later;
     (message.later == nullptr ? newest_ : message.later->earlier) = message.earlier;

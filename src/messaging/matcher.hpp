@@ -42,7 +42,6 @@ struct Unexpected {
     Unexpected* earlier = nullptr;
     Tag tag = 0;
     std::uint32_t peer = 0;
-    bool listed = false;
 };
 
 class Matcher {

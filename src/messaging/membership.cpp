@@ -129,9 +129,7 @@ std::vector<Membership::News> Membership::poll() {
 std::vector<int> Membership::descriptors() const {
     std::vector<int> all;
     if (parts_->client && !parts_->client->lost()) all.push_back(parts_->client->descriptor());
-    if (parts_->door) {
-        for (const int descriptor : parts_->door->descriptors()) all.push_back(descriptor);
-    }
+    if (parts_->door) all.push_back(parts_->door->descriptor());
     for (const auto& [number, knock] : parts_->knocks) all.push_back(knock.descriptor());
     return all;
 }

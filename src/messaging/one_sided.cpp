@@ -130,6 +130,7 @@ Request Engine::iflush(Peer to, Completion&& done) {
 
 Request Engine::iflush(Completion&& done) {
     const Lock lock(*this);
+    refuse_if_left();
     Operation& operation = operations_.begin(false, std::move(done));
     const auto slot = operation.index;
     origin_.flush_all(operation);

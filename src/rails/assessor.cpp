@@ -64,8 +64,13 @@ void Assessor::link_up(Link& link, base::Nanoseconds now) {
 void Assessor::link_down(Link& link) {
     if (link.assessed == nullptr) return;
     forget_probe(link);
-    std::erase_if(results_, [&](const Result& r) { return r.rail == link.rail && r.link == link.id; });
+    forget_results(link);
     link.assessed.reset();
+}
+
+/// Of a measurement that nobody has asked the result of, as the application's callback has thrown.
+void Assessor::forget_results(const Link& link) {
+    std::erase_if(results_, [&](const Result& r) { return r.rail == link.rail && r.link == link.id; });
 }
 
 std::uint64_t Assessor::largest_probe(std::uint32_t rail) const noexcept {
@@ -87,6 +92,7 @@ void Assessor::begin(Link& link, model::ProbeOptions options, bool full) {
 
 void Assessor::measure(Link& link, const AssessOptions& options) {
     if (link.assessed == nullptr) return;
+    forget_results(link);
     model::ProbeOptions probe{.kind = model::ProbeKind::full, .expected = link.assessed->model};
     probe.n = std::clamp(options.n, 2U, std::uint32_t{ProbeRequest::max_n});
     probe.grid = std::clamp(options.sizes, 2U, 1024U);

@@ -187,6 +187,7 @@ private:
     void verified(Link& link, LogGP model);
     void disagreed(Link& link);
     void forget_probe(Link& link);
+    void forget_results(const Link& link);
     void end_train(Link& link, Probe& probe);
     void tell_peer(Link& link);
     [[nodiscard]] bool puts_settled(Link& link, Probe& probe, base::Nanoseconds now);

@@ -33,8 +33,7 @@ public:
     }
     /// Where the other end's memory is, which begins to measure or answers that.
     void know(const model::ProbeMemory& there, std::uint8_t remote_rail) noexcept;
-    /// The most that can be put here; there: 0 while the other end has told nothing.
-    [[nodiscard]] std::uint64_t bytes_here() const noexcept { return bytes_; }
+    /// The most that can be put there: 0 while the other end has told nothing.
     [[nodiscard]] std::uint64_t bytes_there() const noexcept { return bytes_there_; }
 
     /// Makes `frame` close a put of so many bytes, at most bytes_there().

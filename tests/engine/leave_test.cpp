@@ -178,6 +178,7 @@ TEST_CASE("leave: who has left can begin nothing, and leaves once", "[engine]") 
     CHECK(thrown_by([&] { static_cast<void>(isend(*job.b, job.b_to_a, 1, room)); }) == ErrorCode::invalid_argument);
     CHECK(thrown_by([&] { static_cast<void>(irecv(*job.b, any_source, 1, room)); }) == ErrorCode::invalid_argument);
     CHECK(thrown_by([&] { static_cast<void>(job.b->iflush(job.b_to_a, nullptr)); }) == ErrorCode::invalid_argument);
+    CHECK(thrown_by([&] { static_cast<void>(job.b->iflush(nullptr)); }) == ErrorCode::invalid_argument);
     CHECK(thrown_by([&] { static_cast<void>(job.b->listen("127.0.0.1:0")); }) == ErrorCode::invalid_argument);
     CHECK(thrown_by([&] { static_cast<void>(job.b->connect("127.0.0.1:1", {})); }) == ErrorCode::invalid_argument);
     CHECK_FALSE(job.b->name(job.b_to_a).empty());

@@ -10,6 +10,16 @@ using test::OneSidedWorld;
 using test::Pair;
 using test::pattern;
 
+namespace {
+
+constexpr std::size_t more_than_sockets_hold = 50'000'000;
+
+bool sending(const Context& context) {
+    return std::ranges::any_of(context.traffic(), [](const RailTraffic& rail) { return rail.sent_bytes > 0; });
+}
+
+}  // namespace
+
 TEST_CASE("one-sided: memory may go while peers use it", "[engine]") {
     OneSidedWorld world(GENERATE(false, true));
     const std::size_t bytes = 8'000'000;
@@ -47,15 +57,12 @@ TEST_CASE("one-sided: memory goes though who reads it stands still", "[engine]")
     auto config = test::two_rails();
     config.set("close.timeout", "50ms").set("log", "off");
     Pair pair(config);
-    const std::size_t bytes = 50'000'000;  // more than sockets hold
+    const std::size_t bytes = more_than_sockets_hold;
     auto memory = std::make_unique<std::byte[]>(bytes);
     std::optional region(pair.b.register_memory({memory.get(), bytes}));
     std::vector<std::byte> got(bytes);
     auto get = pair.a.iget(pair.to_b, {region->key(), 0}, got);
-    const auto sending = [&] {
-        return std::ranges::any_of(pair.b.traffic(), [](const RailTraffic& rail) { return rail.sent_bytes > 0; });
-    };
-    pair.until(sending);
+    pair.until([&] { return sending(pair.b); });
     region.reset();
     memory.reset();  // a rail that still sends it reads freed memory
     CHECK(!pair.finish(pair.a, get).ok());
@@ -65,15 +72,12 @@ TEST_CASE("one-sided: memory waits for who reads it for as long as that one take
     auto config = test::two_rails();
     config.set("close.timeout", "20ms").set("tcp.send_buffer", "64K").set("log", "off");
     Pair pair(config);
-    const std::size_t bytes = 50'000'000;
+    const std::size_t bytes = more_than_sockets_hold;
     auto memory = std::make_unique<std::byte[]>(bytes);
     std::optional region(pair.b.register_memory({memory.get(), bytes}));
     std::vector<std::byte> got(bytes);
     auto get = pair.a.iget(pair.to_b, {region->key(), 0}, got);
-    const auto sending = [&] {
-        return std::ranges::any_of(pair.b.traffic(), [](const RailTraffic& rail) { return rail.sent_bytes > 0; });
-    };
-    pair.until(sending);
+    pair.until([&] { return sending(pair.b); });
     std::atomic<bool> gone = false;
     std::thread other([&] {
         region.reset();
@@ -93,16 +97,13 @@ TEST_CASE("one-sided: memory goes when who reads it has said goodbye", "[engine]
     Context b(config);
     std::optional<Context> a(std::in_place, config);
     const auto to_b = a->add_peer(b.address());
-    const std::size_t bytes = 50'000'000;  // more than sockets hold
+    const std::size_t bytes = more_than_sockets_hold;
     auto memory = std::make_unique<std::byte[]>(bytes);
     std::optional region(b.register_memory({memory.get(), bytes}));
     std::vector<std::byte> got(bytes);
     {
         auto get = a->iget(to_b, {region->key(), 0}, got);
-        const auto sending = [&] {
-            return std::ranges::any_of(b.traffic(), [](const RailTraffic& rail) { return rail.sent_bytes > 0; });
-        };
-        while (!sending()) {
+        while (!sending(b)) {
             a->progress();
             b.progress();
         }
