@@ -309,7 +309,6 @@ RAILMUX_IN_LINE Request Engine::begin_receive(Operation& operation, std::uint32_
 
 Request Engine::irecv(Message& message, MutableBuffer buffer, Completion&& done) {
     const Lock lock(*this);
-    refuse_if_left();
     if (message.engine_ != this) {
         throw Error(ErrorCode::invalid_argument, "this message is received already, or belongs to another context",
                     "receive what mprobe returns once, with the context that returned it");
