@@ -54,10 +54,10 @@ public:
     /// Leaves: delivers what was sent, for at most `close.timeout` (all of it may take four times that), and has everybody
     /// told, in a job also those that it never talked to. What peers have under way with this process, or begin, fails as
     /// peer_left, but for what had arrived; so do large messages that no receive is posted for here. What is still under way
-    /// here, receives included, ends as cancelled, and no operation can be begun any more, but to receive what mprobe had returned:
-    /// that throws Error(invalid_argument). Throws Error(timed_out) when not everything arrived: it has left all the same. The
-    /// second time it does nothing. The destructor does the same, but tells those only that it is connected to, and receives that
-    /// still wait end without a word. Not from within callbacks.
+    /// here, receives included, ends as cancelled, and no operation can be begun any more, but to receive what mprobe had
+    /// returned: that throws Error(invalid_argument). Throws Error(timed_out) when not everything arrived: it has left all the
+    /// same. The second time it does nothing. The destructor does the same, but tells those only that it is connected to, and
+    /// receives that still wait end without a word. Not from within callbacks.
     void leave();
 
     /// Accepts processes that connect() to `where`: "PORT", "ADDRESS:PORT" or "[V6]:PORT"; port 0 picks one. Returns the
