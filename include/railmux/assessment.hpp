@@ -102,7 +102,8 @@ struct AssessOptions {
     std::uint32_t look_ahead = 4;
     double factor =
         2;  ///< ... each raising the mean square deviation by this much, 1.1 to 1000; less finds more changes
-    std::function<void(std::string_view rail, double done)> progress{};  ///< called now and then, done from 0 to 1
+    std::function<void(std::string_view rail, double done)>
+        progress{};  ///< now and then, done from 0 to 1; must not wait
 };
 
 /// What a rail adds to another one.
@@ -124,7 +125,8 @@ struct SharingAssessment {
 };
 
 struct SharingOptions {
-    std::function<void(std::string_view rails, double done)> progress{};  ///< called now and then, done from 0 to 1
+    std::function<void(std::string_view rails, double done)>
+        progress{};  ///< now and then, done from 0 to 1; must not wait
 };
 
 }  // namespace railmux

@@ -1,7 +1,8 @@
 // Server: the listening side of channels: accepts, runs their handshakes, and hands out what their clients say.
 //
 // A stranger (a connection that has not proved the key yet) may send anything: whatever breaks the protocol closes that
-// connection with a log line and nothing else. There are at most 64 strangers, each for at most 2 s; when more knock,
+// connection with a log line and nothing else. There are at most 64 strangers, each for at most 2 s in which the
+// process looks; when more knock,
 // the oldest that has had its fair time makes room, and the others wait in the kernel's queue.
 //
 // Threads: one thread at a time per object.

@@ -152,14 +152,6 @@ std::uint64_t BulkOut::left(std::uint32_t peer, std::uint8_t remote_rail) noexce
     return left;
 }
 
-std::uint64_t BulkOut::untaken(std::uint32_t peer) noexcept {
-    std::uint64_t untaken = 0;
-    transfers_.for_each([&](const Transfer& transfer) {
-        if (transfer.source.peer == peer) untaken += transfer.unplanned + transfer.under_way;
-    });
-    return untaken;
-}
-
 Frame* BulkOut::next(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, std::uint64_t most) {
     if (!busy(peer)) return nullptr;
     auto& ready = flows_[peer]->ready;
@@ -226,6 +218,7 @@ void BulkOut::released(const Frame& frame) {
     Transfer* transfer = of_token(frame.token);
     if (transfer == nullptr) return;
     --transfer->under_way;
+    if (!frame.abandoned) ++flows_[transfer->source.peer]->taken;
     if (frame.abandoned && transfer->code == ErrorCode::ok) transfer->code = transfer->gone;
     for (const auto& piece : frame.put()) {
         transfer->regions.release(use_for(*transfer), frame.registered_with, piece.data);

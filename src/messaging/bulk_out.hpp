@@ -66,8 +66,10 @@ public:
     }
     /// ... to anybody.
     [[nodiscard]] bool any_busy() const noexcept { return open_ > 0; }
-    /// What of all transfers to the peer is still to be sent or acknowledged: less than before as soon as it has taken some.
-    [[nodiscard]] std::uint64_t untaken(std::uint32_t peer) noexcept;
+    /// Frames of transfers that the peer has taken so far: others than before show that it goes on taking.
+    [[nodiscard]] std::uint64_t taken(std::uint32_t peer) const noexcept {
+        return peer < flows_.size() && flows_[peer] != nullptr ? flows_[peer]->taken : 0;
+    }
 
     // What the rail manager asks and tells (rails::Upper).
     [[nodiscard]] rails::Frame* next(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
@@ -116,6 +118,7 @@ private:
     struct Flow {                          // towards one peer
         std::vector<std::uint32_t> ready;  // transfers with bytes to cut, oldest first
         std::uint32_t transfers = 0;
+        std::uint64_t taken = 0;  // frames
         bool would_get = false;
     };
 

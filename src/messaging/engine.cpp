@@ -356,7 +356,9 @@ void Engine::detach(std::uint32_t slot) noexcept {
 
 void Engine::drop(void* message) noexcept {
     const Lock lock(*this);
-    receiver_.drop(*static_cast<Arrived*>(message), now());
+    now_ = now();
+    receiver_.drop(*static_cast<Arrived*>(message), now_);
+    if (!burst_.waiting()) rails_.flush(now_);  // its sender may wait to hear of it
 }
 
 void Engine::refuse_request() {

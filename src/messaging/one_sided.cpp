@@ -52,7 +52,7 @@ void Engine::await_readers(std::uint32_t region) noexcept {
         const auto readers = target_.readers(region);
         for (const auto& reader : readers) {
             const auto known = std::ranges::find(before, reader.peer, &Target::Reader::peer);
-            const bool moved = known == before.end() || reader.untaken < known->untaken;
+            const bool moved = known == before.end() || reader.taken != known->taken;
             if (moved || std::ranges::find(given_up, reader.peer) != given_up.end()) continue;
             rails_.give_up(reader.peer, "it did not take what it gets from memory that is no longer registered", now());
             given_up.push_back(reader.peer);

@@ -112,7 +112,7 @@ std::vector<Target::Reader> Target::readers(std::uint32_t slot) {
     servings_.for_each([&](const Serving& serving) {
         if (!serving.reading || serving.region != &regions_.at(slot)) return;
         if (std::ranges::find(readers, serving.peer, &Reader::peer) != readers.end()) return;
-        readers.push_back({serving.peer, out_.untaken(serving.peer)});
+        readers.push_back({serving.peer, out_.taken(serving.peer)});
     });
     return readers;
 }

@@ -43,10 +43,10 @@ public:
 
     /// From now on nobody gets in, and nothing is written any more.
     void withdraw(std::uint32_t region);
-    /// A peer that still reads, and what it has not taken yet.
+    /// A peer that still reads, and what it has taken so far, of whatever is sent to it (BulkOut::taken).
     struct Reader {
         std::uint32_t peer = 0;
-        std::uint64_t untaken = 0;
+        std::uint64_t taken = 0;
     };
     /// Who still reads from it.
     [[nodiscard]] std::vector<Reader> readers(std::uint32_t region);

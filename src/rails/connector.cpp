@@ -160,7 +160,7 @@ void Connector::try_level(Attempt& attempt, base::Nanoseconds now) {
 }
 
 bool Connector::retry(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, base::Nanoseconds limit,
-                      base::Nanoseconds now) {
+                      bool comes_back, base::Nanoseconds now) {
     if (leaving_ || !rails_[rail].up) return false;
     const auto address = ProcessAddress::parse(peers_[peer].address);
     if (!address) return false;
@@ -173,6 +173,7 @@ bool Connector::retry(std::uint32_t peer, std::uint32_t rail, std::uint8_t remot
         Link* link = open_pair(peer, pair, now);
         if (link == nullptr) return false;
         link->retried = true;
+        link->comes_back = comes_back;
         link->limit = std::min(limit, options_.pair_limit);
         next_expiry_ = std::min(next_expiry_, now + link->limit);
         return true;

@@ -62,10 +62,11 @@ public:
     /// Starts trying the pairs towards a peer whose address is known; attempt_over follows.
     void start(std::uint32_t peer, base::Nanoseconds now);
     [[nodiscard]] bool trying(std::uint32_t peer) const noexcept;
-    /// Asks for one link that was lost, for at most `limit`; pair_failed or link_proven follows. False, and nothing follows,
-    /// where start would not try it now, or it is being tried already.
+    /// Asks for one link that was lost, or never came up, for at most `limit`; pair_failed or link_proven follows. False, and
+    /// nothing follows, where start would try others first, or it is being tried already. One that `comes_back` is wanted
+    /// though both its rails have others: it has stood beside them.
     [[nodiscard]] bool retry(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail, base::Nanoseconds limit,
-                             base::Nanoseconds now);
+                             bool comes_back, base::Nanoseconds now);
     /// Whether both rails have links to the peer without this one.
     [[nodiscard]] bool redundant(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) noexcept;
     /// Ends what start began, without attempt_over; pairs still being tried have failed.

@@ -43,12 +43,14 @@ void Connector::came_up(Link& link, std::span<const std::byte> reply, base::Nano
     }
     std::copy(reply.begin(), reply.end(), link.setup->reply.begin());
     // Another rail of the peer has that address now: this is a link, but not the one that was asked for.
-    if (link.retried && parsed->rail != link.remote_rail) host_.pair_failed(link, {}, false, now);
+    if (link.retried && parsed->rail != link.remote_rail) {
+        host_.pair_failed(link, {}, false, now);
+        link.comes_back = false;
+    }
     link.remote_rail = parsed->rail;
     link.checksum = parsed->checksum;
     const auto peer = link.peer;
-    // One that was lost has stood beside the others: it comes back.
-    if (!link.retried && redundant(peer, link.rail, link.remote_rail)) {
+    if (!link.comes_back && redundant(peer, link.rail, link.remote_rail)) {
         disconnect(link, now);
         return;
     }

@@ -93,6 +93,7 @@ bool RailManager::on_settled(Link& link, const FrameHeader& header, std::span<co
         break_off(link, "it acknowledged what was never sent", now);
         return true;
     }
+    if (feeder_.offered()) heard_.await();
     if (!settling_.answered(*known.talk, *answer, now)) return true;
     static_cast<void>(catch_up());
     known.talk->session.for_each_unacknowledged([&](Frame& frame) {

@@ -99,7 +99,7 @@ void RailManager::recover(base::Nanoseconds now) {
             recovery_.forget(due->pair);
             continue;
         }
-        if (!connector_.retry(peer, rail, remote_rail, due->limit, now)) recovery_.failed(due->pair, now);
+        if (!connector_.retry(peer, rail, remote_rail, due->limit, !due->missed, now)) recovery_.failed(due->pair, now);
     }
     schedule(recovery_.next_due());
 }

@@ -7,7 +7,8 @@
 // each takes all the time that it may have, and whoever restores it waits for the beginning of the next.
 //
 // Threads: one engine at a time. Pure: time is an argument.
-// Lifetime: owned by the rail manager. An entry lives from the first loss of its link to the end of the session.
+// Lifetime: owned by the rail manager. An entry lives from the first loss of its link to the end of
+// the session, or until nobody misses it.
 #pragma once
 
 #include <cstdint>

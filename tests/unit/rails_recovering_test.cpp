@@ -143,6 +143,26 @@ TEST_CASE("where each rail reaches all of the other side, each has a link in the
     CHECK(pair.a.manager.survey().links(1).size() < 2 * static_cast<std::size_t>(rails));
 }
 
+TEST_CASE("of pairs that never came up only those come up that are needed", "[rails][sessions][recovery]") {
+    constexpr int rails = 8;
+    Couple pair(rails, {}, 10, World::Network::flat);
+    const auto of_first = [&] {
+        const auto& survey = pair.a.manager.survey();
+        return std::ranges::count_if(survey.links(1), [&](auto link) { return survey.rail_of(link) == 0; });
+    };
+    for (int j = 0; j < rails; ++j) pair.world.fabric.cut("a/eth0", fmt::format("b/eth{}", j), sim::Cut::silent);
+    pair.a.say(1, "a asks");
+    run(pair.world, {&pair.a, pair.b.get()}, 20 * base::second);  // all eight have been missed
+    CHECK(of_first() == 0);
+    pair.world.fabric.rail_down("a/eth0", "no carrier");
+    run(pair.world, {&pair.a, pair.b.get()}, base::second);
+    for (int j = 0; j < rails; ++j) pair.world.fabric.restore("a/eth0", fmt::format("b/eth{}", j));
+    pair.world.fabric.restore_rail("a/eth0");  // all are tried at once
+    run(pair.world, {&pair.a, pair.b.get()}, 100 * base::second);
+    CHECK(of_first() > 0);
+    CHECK(of_first() <= 2);
+}
+
 TEST_CASE("a link that is lost comes back though both its rails have others", "[rails][sessions][recovery]") {
     Couple pair(2, {}, GENERATE(10, 30), World::Network::flat);
     pair.world.fabric.cut("a/eth1", "b/eth1", sim::Cut::loud);

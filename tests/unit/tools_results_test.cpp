@@ -66,7 +66,8 @@ TEST_CASE("a probe tells sizes that got no answer from those that were answered 
     link.interrupted.clear();
     link.missing = {65536};
     CHECK(unmeasured_text(link) ==
-          "# shm:node: not measured: one size, 65536 bytes: no answer came; what is said of those is a guess\n");
+          "# shm:node: not measured: one size, 65536 bytes: no answer came, or there was no room for them beside the "
+          "application; what is said of those is a guess\n");
 }
 
 TEST_CASE("spread of samples", "[tools]") {

@@ -1,6 +1,7 @@
 // Departures: whether what a rail sends leaves by its interface at all, as far as the interface's counter tells. Many drivers
 // bring that up to date once a second or two only (bnxt_en, tg3 and bnx2x when the adapter writes their block, iavf when the
-// host answers), so a counter that lags is a suspicion, and nothing more until it has had time.
+// host answers), so a counter that lags is a suspicion, for the kernel's routes to confirm, and
+// nothing more until it has had time.
 //
 // Threads: one engine at a time.
 #pragma once

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint32_t most_strangers = 128;
 constexpr base::Nanoseconds stranger_limit = 2 * base::second;
 // Once its time is over it has that much more, after the process has looked.
-constexpr base::Nanoseconds second_look = 200 * base::millisecond;
+constexpr base::Nanoseconds second_look = base::second;
 // In one look: whoever connects without end keeps nobody else waiting.
 constexpr int most_accepted = 16;
 
@@ -82,15 +82,16 @@ void Rail::accept_some(std::size_t number) {
         Endpoint from;
         auto socket = accept_next(listener.socket.get(), options_, from);
         if (!socket.valid()) {
-            const bool full = base::SpareDescriptor::wanted(errno);
-            if (full && !out_of_files_) {
+            // Nobody need wait there: the kernel looks for a descriptor first.
+            const bool turned = base::SpareDescriptor::wanted(errno) && spare_.turn_away(listener.socket.get());
+            if (!turned) return;
+            if (!std::exchange(out_of_files_, true)) {
                 log_.error("rail {}: connections are closed: too many open files; raise the limit (ulimit -n)",
                            traits_.name);
             }
-            out_of_files_ = full;
-            if (full && spare_.turn_away(listener.socket.get())) continue;
-            return;
+            continue;
         }
+        out_of_files_ = false;
         if (down_) continue;  // closes it
         begin_stranger(std::move(socket), listener, from);
     }

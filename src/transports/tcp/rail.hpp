@@ -147,6 +147,7 @@ private:
     void drop_address(const base::IpAddress& lost);
     void rail_up(const Interface& interface);
     [[nodiscard]] static std::optional<std::uint64_t> unconfirmed(const Link& link) noexcept;
+    [[nodiscard]] bool routed_elsewhere();
     void check_counters();
 
     RailTraits traits_;

@@ -143,6 +143,15 @@ Reachability judge_subnet(const base::IpAddress& ours, const std::string& interf
     return {Reach::direct, "same subnet " + ours.network()};
 }
 
+bool leaves_elsewhere(const base::IpAddress& from, const base::IpAddress& to, int interface_index) {
+    try {
+        const auto route = find_route(from, to);
+        return !route.local && route.interface != 0 && route.interface != interface_index;
+    } catch (const Error&) {
+        return false;
+    }
+}
+
 bool stays_on_host(const base::IpAddress& from, const base::IpAddress& to) {
     try {
         return find_route(from, to).local;

@@ -35,6 +35,9 @@ struct Path {
 /// Whether the kernel keeps packets between the two on this host.
 [[nodiscard]] bool stays_on_host(const base::IpAddress& from, const base::IpAddress& to);
 
+/// Whether packets between the two leave by another interface than this one, as far as the kernel's routes tell.
+[[nodiscard]] bool leaves_elsewhere(const base::IpAddress& from, const base::IpAddress& to, int interface_index);
+
 /// The commands after which packets from `source` leave by its own interface although another is in the same subnet.
 [[nodiscard]] std::string same_subnet_cure(const base::IpAddress& source, const std::string& interface,
                                            int interface_index);

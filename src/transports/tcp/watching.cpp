@@ -155,6 +155,16 @@ std::optional<std::uint64_t> Rail::unconfirmed(const Link& link) noexcept {
     return static_cast<std::uint64_t>(queued) + (link.tls == nullptr ? 0 : link.tls->waiting());
 }
 
+/// Whether the packets of some link leave by another interface, as the kernel's routes have it.
+bool Rail::routed_elsewhere() {
+    bool any = false;
+    links_.for_each([&](const Link& link) {
+        if (any || link.phase != LinkPhase::up || link.same_host) return;
+        any = leaves_elsewhere(local_end(link.socket.get()).at, remote_end(link.socket.get()).at, interface_index_);
+    });
+    return any;
+}
+
 void Rail::check_counters() {
     next_check_ = sent_outside_ * 2;
     if (down_ || !counter_at_start_) return;
@@ -172,8 +182,10 @@ void Rail::check_counters() {
     const auto left = sent_outside_ - std::min(sent_outside_, waiting);
     const auto counter = bytes_sent_by(interface_index_);
     if (!counter) return;
-    if (!departures_.elsewhere(left, *counter - *counter_at_start_, now)) {
-        if (!departures_.tells(now)) next_check_ = sent_outside_ + first_check;
+    const bool elsewhere = departures_.elsewhere(left, *counter - *counter_at_start_, now);
+    const bool suspected = !departures_.tells(now);
+    if (!elsewhere && !(suspected && routed_elsewhere())) {
+        if (suspected) next_check_ = sent_outside_ + first_check;
         return;
     }
     merged_ = true;
