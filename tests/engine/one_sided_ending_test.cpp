@@ -70,7 +70,8 @@ TEST_CASE("one-sided: memory goes though who reads it stands still", "[engine]")
 
 TEST_CASE("one-sided: memory waits for who reads it for as long as that one takes some", "[engine]") {
     auto config = test::two_rails();
-    config.set("close.timeout", "150ms").set("tcp.send_buffer", "64K").set("log", "off");
+    config.set("close.timeout", "1s").set("tcp.send_buffer", "64K").set("log", "off");
+    config.set("fragment.size", "64K");  // what is taken is seen by the piece
     Pair pair(config);
     const std::size_t bytes = more_than_sockets_hold;
     auto memory = std::make_unique<std::byte[]>(bytes);
@@ -78,6 +79,8 @@ TEST_CASE("one-sided: memory waits for who reads it for as long as that one take
     std::vector<std::byte> other_memory(bytes);
     const auto other_region = pair.b.register_memory(other_memory);
     std::vector<std::byte> got(bytes);
+    std::vector<std::byte> further(bytes / 2);  // made before anybody waits: that takes its time
+    Request next;
     auto get = pair.a.iget(pair.to_b, {region->key(), 0}, got);
     pair.until([&] { return sending(pair.b); });
     std::atomic<bool> gone = false;
@@ -85,13 +88,11 @@ TEST_CASE("one-sided: memory waits for who reads it for as long as that one take
         region.reset();
         gone = true;
     });
-    std::vector<std::byte> further(bytes);
-    Request next;
     for (int i = 0; !gone; ++i) {  // far slower than close.timeout allows for all of it
         if (i == 100)
             next = pair.a.iget(pair.to_b, {other_region.key(), 0}, further);  // there is more to send, not less
         pair.a.progress();
-        std::this_thread::sleep_for(std::chrono::microseconds(500));
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     other.join();
     CHECK(pair.finish(pair.a, get).ok());
