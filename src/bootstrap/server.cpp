@@ -18,9 +18,10 @@ constexpr base::Nanoseconds tick = 50 * base::millisecond;           // fine eno
 
 }  // namespace
 
-Server::Server(std::string key, base::Logger& log)
+Server::Server(std::string key, base::Logger& log, base::Clock clock)
     : key_(std::move(key)),
       told_(log),
+      clock_(clock),
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
     if (!epoll_.valid() || !timer_.valid()) {
@@ -64,7 +65,7 @@ void Server::set_timer() {
 }
 
 void Server::poll(const OnMessage& on_message, const OnLost& on_lost) {
-    looked_ += looks_.look(base::now_ns());
+    looked_ += looks_.look(clock_());
     std::array<epoll_event, 64> events;
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
     for (int i = 0; i < count; ++i) {
@@ -99,7 +100,7 @@ bool Server::accept_from(int listener) {
     if (accepted < 0) {
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             tell(std::string("nobody can be let in: ") + std::strerror(errno));
-            last_refusal_ = base::now_ns();
+            last_refusal_ = clock_();
             set_accepting(false);
         }
         return false;
@@ -154,7 +155,7 @@ void Server::expire() {
         if (looked_ - oldest.since <= (crowded ? fair_time : stranger_limit)) break;
         close(oldest, crowded ? "it is slow to greet and others wait" : "it did not finish its greeting within 2 s");
     }
-    if (strangers_.size() < most_strangers && base::now_ns() - last_refusal_ > accept_pause) set_accepting(true);
+    if (strangers_.size() < most_strangers && clock_() - last_refusal_ > accept_pause) set_accepting(true);
 }
 
 bool Server::send(std::uint64_t number, MessageType type, std::uint32_t id, std::span<const std::byte> bytes) {

@@ -29,7 +29,7 @@ namespace railmux::bootstrap {
 class Server {
 public:
     /// Throws Error(system) when the kernel gives no descriptor.
-    Server(std::string key, base::Logger& log);
+    Server(std::string key, base::Logger& log, base::Clock clock = base::now_ns);
 
     /// Listens at one more place; returns the port. Throws as listen_at.
     std::uint16_t listen(std::string_view where) { return add(listen_at(where)); }
@@ -70,6 +70,7 @@ private:
 
     std::string key_;
     base::LogLimit told_;
+    base::Clock clock_;
     base::FileDescriptor epoll_;
     base::FileDescriptor timer_;  // ticks while there are strangers, so that sleepers see their time end
     bool ticking_ = false;

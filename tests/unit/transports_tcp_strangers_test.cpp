@@ -9,7 +9,6 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <thread>
 #include <vector>
 
 #include "base/file_descriptor.hpp"
@@ -193,7 +192,11 @@ TEST_CASE("tcp: who waits for a process that did not look for longer than his ti
     for (int i = 0; i < 200; ++i) t.look();
     const auto bytes = greeting_of(hello);
     say(guest, std::span(bytes).first(10));  // it waits for an answer in between, as TLS does
-    std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+    for (int i = 0; i < 200; ++i) t.look();
+    int descriptor = -1;
+    t.until([&] { return (descriptor = t.rail->arm()) >= 0; });
+    pollfd clock{descriptor, POLLIN, 0};
+    REQUIRE(::poll(&clock, 1, 10'000) == 1);  // his time is over: nothing else wakes it
     for (int i = 0; i < 200; ++i) t.look();
     say(guest, std::span(bytes).subspan(10));
     t.until([&] { return !t.requests.empty() || closed(guest); });
