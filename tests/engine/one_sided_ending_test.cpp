@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "engine/one_sided_world.hpp"
+#include "engine/sim_pair.hpp"
 
 using namespace railmux;
 using test::OneSidedWorld;
@@ -69,34 +70,49 @@ TEST_CASE("one-sided: memory goes though who reads it stands still", "[engine]")
 }
 
 TEST_CASE("one-sided: memory waits for who reads it for as long as that one takes some", "[engine]") {
-    auto config = test::two_rails();
-    config.set("close.timeout", "1s").set("tcp.send_buffer", "64K").set("log", "off");
-    config.set("fragment.size", "64K");  // what is taken is seen by the piece
-    Pair pair(config);
-    const std::size_t bytes = more_than_sockets_hold;
-    auto memory = std::make_unique<std::byte[]>(bytes);
-    std::optional region(pair.b.register_memory({memory.get(), bytes}));
-    std::vector<std::byte> other_memory(bytes);
-    const auto other_region = pair.b.register_memory(other_memory);
-    std::vector<std::byte> got(bytes);
-    std::vector<std::byte> further(bytes / 2);  // made before anybody waits: that takes its time
-    Request next;
-    auto get = pair.a.iget(pair.to_b, {region->key(), 0}, got);
-    pair.until([&] { return sending(pair.b); });
-    std::atomic<bool> gone = false;
-    std::thread other([&] {
-        region.reset();
-        gone = true;
-    });
-    for (int i = 0; !gone; ++i) {  // far slower than close.timeout allows for all of it
-        if (i == 100)
-            next = pair.a.iget(pair.to_b, {other_region.key(), 0}, further);  // there is more to send, not less
-        pair.a.progress();
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    test::SimHosts hosts;
+    hosts.settings = {{"close.timeout", "3ms"}, {"probe", "off"}};
+    for (const char* host : {"a", "b"}) {
+        hosts.fabric.add_rail(host, {.device = "eth0", .timing = test::sim::simple_timing(2000, 300, 300, 400, 1.0)});
     }
-    other.join();
-    CHECK(pair.finish(pair.a, get).ok());
-    if (next.active()) CHECK(pair.finish(pair.a, next).ok());
+    auto a = hosts.start("a", "vft");
+    auto b = hosts.start("b", "vft");
+    const auto to_b = a->add_peer(b->address());
+    const auto to_a = b->add_peer(a->address());
+    hosts.deliver(*a, to_b, *b, to_a, 8);
+    const std::size_t bytes = 20'000'000;  // 20 ms
+    std::vector<std::byte> memory(bytes), other_memory(bytes), got(bytes), further(bytes);
+    std::optional region(b->register_memory(memory, Rights::read));
+    std::optional other_region(b->register_memory(other_memory, Rights::read));
+    const MutableBuffer into(got), further_into(further);
+    auto get = a->iget(to_b, {region->key(), 0}, {&into, 1}, nullptr);
+    hosts.until({a.get(), b.get()}, [&] { return b->traffic().front().sent_bytes > 1'000'000; });
+    // What comes meanwhile has it ask for more: what is left to send grows.
+    const auto signal = pattern(8);
+    std::vector<std::byte> received(signal.size());
+    const ConstBuffer from(signal);
+    const MutableBuffer to(received);
+    Request next;
+    auto receive = a->irecv(to_b, 2, {&to, 1}, [&](const Status&) {
+        next = a->iget(to_b, {other_region->key(), 0}, {&further_into, 1}, nullptr);
+    });
+    auto send = b->isend(to_a, 2, {&from, 1}, nullptr);
+    const auto begun = hosts.fabric.now();
+    {
+        const auto meanwhile = hosts.keep_going(*a);
+        region.reset();
+    }
+    CHECK(hosts.fabric.now() - begun > 15 * base::millisecond);
+    REQUIRE(next.active());
+    for (auto* request : {&get, &next, &receive}) {
+        std::optional<Status> status;
+        hosts.until({a.get(), b.get()}, [&] { return (status = a->test(*request)).has_value(); });
+        CHECK(status->ok());
+    }
+    hosts.until({a.get(), b.get()}, [&] { return b->test(send).has_value(); });
+    const auto meanwhile = hosts.keep_going(*a);  // or no time would go by for who waits for it
+    other_region.reset();
+    b.reset();
 }
 
 TEST_CASE("one-sided: memory goes when who reads it has said goodbye", "[engine]") {
