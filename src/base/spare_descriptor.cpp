@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace railmux::base {
 
@@ -11,16 +12,19 @@ namespace {
 FileDescriptor any() noexcept { return FileDescriptor(::open("/", O_PATH | O_CLOEXEC)); }
 }  // namespace
 
-SpareDescriptor::SpareDescriptor() noexcept : spare_(any()) {}
-
-bool SpareDescriptor::wanted(int error) noexcept { return error == EMFILE || error == ENFILE; }
+SpareDescriptor::SpareDescriptor(std::string whose, Logger& log) : whose_(std::move(whose)), log_(log), spare_(any()) {}
 
 bool SpareDescriptor::turn_away(int listener) noexcept {
+    if (errno != EMFILE && errno != ENFILE) return false;
     if (!spare_.valid()) spare_ = any();
     spare_.reset();
-    const bool taken = FileDescriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)).valid();
+    // The kernel looks for a descriptor first, and for somebody who waits then: only now is it known whether there is one.
+    const bool waited = FileDescriptor(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)).valid();
     spare_ = any();
-    return taken;
+    if (waited && !std::exchange(said_, true)) {
+        log_.error("{}: connections are closed: too many open files; raise the limit (ulimit -n)", whose_);
+    }
+    return waited;
 }
 
 }  // namespace railmux::base

@@ -2,23 +2,31 @@
 // wait in front of a listener for ever, and keep it readable.
 //
 // Threads: one at a time.
-// Lifetime: owns its descriptor.
+// Lifetime: owns its descriptor; refers to its log.
 #pragma once
 
+#include <string>
+
 #include "base/file_descriptor.hpp"
+#include "base/log.hpp"
 
 namespace railmux::base {
 
 class SpareDescriptor {
 public:
-    SpareDescriptor() noexcept;
-    /// Whether an accept that failed with this errno failed for want of descriptors.
-    [[nodiscard]] static bool wanted(int error) noexcept;
-    /// Closes the connection that waits first at this listener. False: it could not be taken this way either.
+    /// `whose` stands in front of what is logged.
+    SpareDescriptor(std::string whose, Logger& log);
+    /// After an accept that has failed, with its errno: if that was for want of descriptors, closes the connection that waits
+    /// first, and says so once. False: nobody need wait there.
     bool turn_away(int listener) noexcept;
+    /// One was taken: there are descriptors again.
+    void taken() noexcept { said_ = false; }
 
 private:
+    std::string whose_;
+    Logger& log_;
     FileDescriptor spare_;
+    bool said_ = false;
 };
 
 }  // namespace railmux::base

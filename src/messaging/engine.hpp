@@ -296,15 +296,18 @@ private:
         end_burst();
         return progress_.until(*this, std::move(over), deadline, std::move(seen)...);
     }
+    struct CallingBack {
+        explicit CallingBack(std::thread::id& id) : who(id) { who = std::this_thread::get_id(); }
+        ~CallingBack() { who = {}; }
+        CallingBack(const CallingBack&) = delete;
+        CallingBack& operator=(const CallingBack&) = delete;
+        std::thread::id& who;
+    };
     /// Calls the application's code as a callback: it must not wait. False, and nothing is called, while another one runs.
     template <typename Call>
     bool call_outside(Call call) {
         if (calling_back_ != std::thread::id{}) return false;
-        struct Caller {
-            std::thread::id& who;
-            explicit Caller(std::thread::id& id) : who(id) { who = std::this_thread::get_id(); }
-            ~Caller() { who = {}; }
-        } const caller(calling_back_);
+        const CallingBack calling(calling_back_);
         progress_.outside(std::move(call));
         return true;
     }

@@ -59,7 +59,7 @@ bool Engine::pass(base::Nanoseconds now) {
 /// meanwhile is for the next look: a callback that sends to this very process ends the next operation, perhaps for ever.
 bool Engine::call_back() {
     if (calling_back_ != std::thread::id{}) return false;  // somebody is at it, perhaps below us
-    calling_back_ = std::this_thread::get_id();
+    const CallingBack calling(calling_back_);
     const auto last = operations_.last_finished();
     for (bool all = !last; !all;) {
         auto called = operations_.next_finished();
@@ -71,7 +71,6 @@ bool Engine::call_back() {
         operations_.called(called);
     }
     tell_news();
-    calling_back_ = {};
     return true;
 }
 

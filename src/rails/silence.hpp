@@ -62,7 +62,7 @@ public:
 
     /// An idle link at its turn: whether to send something, so that its death would show. `received` counts what the process at
     /// the other end sent. Who hears from the other side may leave turns out if he `may_rest`.
-    [[nodiscard]] bool wants_keepalive(std::uint64_t received, bool may_rest = true) noexcept;
+    [[nodiscard]] bool wants_keepalive(std::uint64_t received, bool may_rest) noexcept;
     /// In so many turns something is sent.
     static constexpr int longest_rest = 4;
 

@@ -102,8 +102,8 @@ TEST_CASE("of two idle sides one sends keepalives and the other shows now and th
     Silence a, b;
     std::uint64_t of_a = 0, of_b = 0;
     for (int turn = 0; turn < 1000; ++turn) {
-        of_a += a.wants_keepalive(of_b) ? 1 : 0;
-        of_b += b.wants_keepalive(of_a) ? 1 : 0;
+        of_a += a.wants_keepalive(of_b, true) ? 1 : 0;
+        of_b += b.wants_keepalive(of_a, true) ? 1 : 0;
     }
     CHECK(of_a + of_b >= 1000);
     CHECK(of_a + of_b < 1300);
@@ -113,12 +113,12 @@ TEST_CASE("of two idle sides one sends keepalives and the other shows now and th
 TEST_CASE("keepalives that nobody reads become rare", "[rails][silence]") {
     Silence a;
     int sent = 0;
-    for (int turn = 0; turn < 240; ++turn) sent += a.wants_keepalive(0) ? 1 : 0;  // a minute
+    for (int turn = 0; turn < 240; ++turn) sent += a.wants_keepalive(0, true) ? 1 : 0;  // a minute
     CHECK(sent < 40);
     CHECK(sent > 30);
-    CHECK_FALSE(a.wants_keepalive(1));  // it reads again
-    CHECK(a.wants_keepalive(1));
-    CHECK(a.wants_keepalive(1));
+    CHECK_FALSE(a.wants_keepalive(1, true));  // it reads again
+    CHECK(a.wants_keepalive(1, true));
+    CHECK(a.wants_keepalive(1, true));
 }
 
 TEST_CASE("a link that is used to hear of its peer makes no other link do the same", "[rails][silence]") {

@@ -75,16 +75,10 @@ void Rail::accept_some() {
     for (int accepted = 0; accepted < accepted_at_once; ++accepted) {
         base::FileDescriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
         if (!socket.valid()) {
-            // Nobody need wait there: the kernel looks for a descriptor first.
-            const bool turned = base::SpareDescriptor::wanted(errno) && spare_.turn_away(listener_.get());
-            if (!turned) return;
-            if (!std::exchange(out_of_files_, true)) {
-                log_.error("rail {}: connections are closed: too many open files; raise the limit (ulimit -n)",
-                           traits_.name);
-            }
+            if (!spare_.turn_away(listener_.get())) return;
             continue;
         }
-        out_of_files_ = false;
+        spare_.taken();
         if (strangers_ >= most_strangers) expire_strangers();
         if (strangers_ >= most_strangers) {
             said_of_strangers_.warning(

@@ -29,7 +29,8 @@ Rail::Rail(std::string name, const Bulk& bulk, base::Logger& log)
       strict_(!register_for_fences()),
       mark_(base::random_u64()),
       board_(Mapping::make("board of railmux", sizeof(Board), Mapping::Others::read).take()),
-      staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)) {
+      staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)),
+      spare_("rail " + name, log) {
     if (!epoll_.valid() || !bell_.valid()) {
         throw Error(ErrorCode::system, "no descriptor to wait on: " + std::system_category().message(errno),
                     "raise the limit of open files (ulimit -n)");

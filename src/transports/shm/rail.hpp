@@ -223,7 +223,6 @@ private:
     std::uint32_t setting_up_ = 0;  // links that are not up yet
     std::uint32_t strangers_ = 0;   // of these, accepted and without a hello
     bool armed_ = false;
-    bool out_of_files_ = false;  // said once, until it is over
     base::SpareDescriptor spare_;
     bool told_no_fetch_ = false;
     base::ThreadGuard guard_;

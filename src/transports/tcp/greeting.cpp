@@ -82,16 +82,10 @@ void Rail::accept_some(std::size_t number) {
         Endpoint from;
         auto socket = accept_next(listener.socket.get(), options_, from);
         if (!socket.valid()) {
-            // Nobody need wait there: the kernel looks for a descriptor first.
-            const bool turned = base::SpareDescriptor::wanted(errno) && spare_.turn_away(listener.socket.get());
-            if (!turned) return;
-            if (!std::exchange(out_of_files_, true)) {
-                log_.error("rail {}: connections are closed: too many open files; raise the limit (ulimit -n)",
-                           traits_.name);
-            }
+            if (!spare_.turn_away(listener.socket.get())) return;
             continue;
         }
-        out_of_files_ = false;
+        spare_.taken();
         if (down_) continue;  // closes it
         begin_stranger(std::move(socket), listener, from);
     }

@@ -192,7 +192,6 @@ private:
     std::deque<LinkId> stranger_queue_;
     std::uint32_t strangers_ = 0;
     bool ticking_ = false;
-    bool out_of_files_ = false;  // said once, until it is over
     base::SpareDescriptor spare_;
 
     std::uint64_t sent_outside_ = 0;  // bytes given to sockets towards other hosts
