@@ -13,8 +13,6 @@ namespace {
 // One try to connect anew: long enough for a handshake on a busy host; what is slower by its model gets ten round trips more.
 constexpr base::Nanoseconds shortest_try = 400 * base::millisecond;
 constexpr base::Nanoseconds latencies_per_try = 20;
-// ... of a link of which nothing is known yet.
-constexpr base::Nanoseconds longest_try = 2 * base::second;
 
 double seconds(base::Nanoseconds time) { return static_cast<double>(time) / static_cast<double>(base::second); }
 
@@ -138,8 +136,12 @@ bool RailManager::resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t r
 void RailManager::pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) {
     const auto pair = pair_of(link);
     if (!link.retried && !hopeless) {
-        recovery_.missed(
-            {.pair = pair, .label = link.label, .cause = std::string(cause), .ours = true, .limit = longest_try}, now);
+        recovery_.missed({.pair = pair,
+                          .label = link.label,
+                          .cause = std::string(cause),
+                          .ours = true,
+                          .limit = Recovery::longest_try},  // nothing is known of it yet
+                         now);
     }
     recovery_.failed(pair, now);
     schedule(recovery_.next_due());

@@ -4,13 +4,15 @@
 // interface has come back its side asks at once, too; if both do, the tie is settled as for any two that connect at once.
 // From one try to the next the time doubles, and a link that has come back and is lost soon goes on where it was, so that one
 // that comes and goes costs no more than one that stays away. It counts from the beginning of a try: while a network is silent
-// each takes all the time that it may have, and whoever restores it waits for the beginning of the next.
+// each takes all the time that it may have, which grows with the outage, and whoever restores it waits for the beginning of the
+// next.
 //
 // Threads: one engine at a time. Pure: time is an argument.
 // Lifetime: owned by the rail manager. An entry lives from the first loss of its link to the end of
 // the session, or until nobody misses it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <random>
@@ -36,6 +38,11 @@ public:
     static constexpr int rarer = 10;
     /// A pair that has never been up for so long is most likely none: in the end it is tried this much less often.
     static constexpr int rarest = 120;
+    /// A try may take this part of the time that the link has been away, if that is more than its limit: a host that answers
+    /// too late for one try would be without the link for ever, and who has waited so long can wait so much longer for the
+    /// next one. Up to `longest_try`.
+    static constexpr int patient = 8;
+    static constexpr base::Nanoseconds longest_try = 2 * base::second;
     /// Lost again within so long a link has not really been back.
     static constexpr base::Nanoseconds steady = 10 * base::second;
 
@@ -51,7 +58,7 @@ public:
         std::string cause;            // of the loss
         bool ours = false;            // this side asks
         bool corrupted = false;       // what came over it was not what was sent
-        base::Nanoseconds limit = 0;  // for one try
+        base::Nanoseconds limit = 0;  // for one try; of a link that has been away for long see `patient`
         base::Nanoseconds since = 0;  // when it was lost
 
         // Kept by Recovery.
@@ -85,8 +92,8 @@ public:
     /// The session with the peer is over, or it said goodbye.
     void forget(std::uint32_t peer);
 
-    /// The next link to be tried now, which counts as being tried from then on; nothing when there is none. One that makes no
-    /// sense, by `may(peer, rail)`, waits for rail_up or connected.
+    /// The next link to be tried now, with the limit of this try, which counts as being tried from then on; nothing when there
+    /// is none. One that makes no sense, by `may(peer, rail)`, waits for rail_up or connected.
     template <typename May>
     [[nodiscard]] std::optional<Lost> take_due(base::Nanoseconds now, May may);
     /// When take_due may have something; far away if nothing is lost.
@@ -122,7 +129,9 @@ std::optional<Recovery::Lost> Recovery::take_due(base::Nanoseconds now, May may)
         }
         lost.trying = true;
         lost.began = now;
-        return lost;
+        auto due = lost;
+        due.limit = std::max(lost.limit, std::min((now - lost.since) / patient, longest_try));
+        return due;
     }
     return std::nullopt;
 }

@@ -97,6 +97,33 @@ TEST_CASE("the armed descriptor wakes for whatever comes", "[contract]") {
     });
 }
 
+TEST_CASE("whoever looks seldom, and everywhere, finds at once what has come", "[contract]") {
+    on_each_fixture(plain_fixtures(), [](World& world) {
+        // The descriptor, which is what tells here that something has come, is to say so to who is awake, too: that of
+        // libfabric's providers does not.
+        const auto& traits = world.b().traits();
+        if (!traits.events || traits.posts_need_polls || world.one_rail()) return;
+        const int descriptor = fall_asleep(world, world.b());
+        world.poll(world.b());  // it is awake
+        End asked;
+        world.on_event = [&](Rail& rail, const Event& event) {
+            if (event.kind == EventKind::connect_request) asked = {&rail, event.link};
+        };
+        static_cast<void>(world.connect(world.a(), world.b().address(), pattern(1, 1)));
+        Awake other(world, world.a());
+        int looks = 0;
+        const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+        while (asked.rail == nullptr && std::chrono::steady_clock::now() < limit) {
+            if (!other.readable_meanwhile(descriptor)) continue;
+            world.b().look_everywhere();
+            world.poll(world.b());
+            ++looks;
+        }
+        REQUIRE(asked.rail != nullptr);
+        CHECK(looks <= 8);
+    });
+}
+
 TEST_CASE("an idle rail's descriptor falls silent", "[contract]") {
     on_each_fixture([](World& world) {
         if (!world.b().traits().events) return;

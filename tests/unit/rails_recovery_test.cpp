@@ -153,6 +153,25 @@ TEST_CASE("a link that is back says for how long it was lost, and why", "[rails]
     CHECK_FALSE(recovery.take_due(base::second, always));
 }
 
+TEST_CASE("a try may take an eighth of the outage, and two seconds at most", "[rails][recovery]") {
+    Recovery recovery({}, 1);
+    auto link = lost_link();
+    const bool slow = GENERATE(false, true);
+    const auto limit = link.limit = slow ? 5 * base::second : 400 * recovery_ms;
+    recovery.lost(link, base::second);
+    for (auto now = recovery.next_due(); now < 60 * base::second; now = recovery.next_due()) {
+        const auto due = recovery.take_due(now, always);
+        REQUIRE(due);
+        const auto gone = now - base::second;
+        CHECK(due->limit == std::max(limit, std::min(gone / 8, 2 * base::second)));
+        recovery.failed(lost_pair, now + due->limit);
+    }
+    // The next outage begins with short ones.
+    REQUIRE(recovery.back(lost_pair, 70 * base::second));
+    recovery.lost(link, 90 * base::second);
+    CHECK(recovery.take_due(91 * base::second, always)->limit == limit);
+}
+
 TEST_CASE("a link that comes and goes is asked for as seldom as one that stays away", "[rails][recovery]") {
     Recovery recovery({}, 1);
     base::Nanoseconds now = 0;

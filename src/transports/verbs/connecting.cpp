@@ -12,10 +12,12 @@ namespace railmux::transports::verbs {
 
 namespace {
 
-// For the address and for the path. Neighbours answer at once or never; but the kernel does not always notice that one has
-// (Linux 6.1, the first connection between two interfaces), and finds the answer only when this time is over.
-constexpr int resolve_ms = 300;
-constexpr std::uint32_t resolve_tries = 5;
+// For the address. The kernel does not always notice that a neighbour has answered (Linux 6.1, the first connection between two
+// interfaces), and finds the answer only when this time is over: it is short, and there are many tries.
+constexpr int resolve_ms = 50;
+constexpr std::uint32_t resolve_tries = 30;
+// For the path, which InfiniBand asks the subnet manager for: that has many askers when a job begins.
+constexpr int path_ms = 2000;
 constexpr std::size_t full_hello = 56;
 
 /// `bytes` behind their length, because the connection manager pads what it carries.
@@ -185,7 +187,7 @@ void Rail::take_news(News& news) {
     if (link == nullptr || link->phase == Phase::draining) return;
     switch (news.kind) {
         case RDMA_CM_EVENT_ADDR_RESOLVED:
-            if (rdma_resolve_route(news.id, resolve_ms) != 0) end(*link, explain(RDMA_CM_EVENT_ROUTE_ERROR, -errno));
+            if (rdma_resolve_route(news.id, path_ms) != 0) end(*link, explain(RDMA_CM_EVENT_ROUTE_ERROR, -errno));
             break;
         case RDMA_CM_EVENT_ADDR_ERROR:
             if (news.status != -ETIMEDOUT || link->resolves == resolve_tries) {

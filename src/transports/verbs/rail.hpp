@@ -55,6 +55,7 @@ public:
     [[nodiscard]] std::size_t post(std::span<const Work> works) noexcept override;
     [[nodiscard]] bool send_short(LinkId link, std::span<std::byte> frame, bool slow) noexcept override;
     [[nodiscard]] std::size_t poll(std::span<Event> events) noexcept override;
+    void look_everywhere() noexcept override { next_look_ = polls_; }
     [[nodiscard]] int arm() noexcept override;
     [[nodiscard]] Pulse pulse(LinkId link) noexcept override;
 
