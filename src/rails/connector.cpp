@@ -43,12 +43,26 @@ void Connector::forget_attempt(std::uint32_t peer) noexcept {
 }
 
 bool Connector::trying(std::uint32_t peer) const noexcept {
-    return std::any_of(attempts_.begin(), attempts_.end(), [&](const Attempt& a) { return a.peer == peer; });
+    return std::any_of(attempts_.begin(), attempts_.end(),
+                       [&](const Attempt& a) { return a.peer == peer && !a.replaces; });
 }
 
 void Connector::start(std::uint32_t peer, base::Nanoseconds now) {
-    if (trying(peer)) return;
-    Attempt attempt{.peer = peer, .pairs = {}};
+    Attempt* const attempt = attempt_of(peer);
+    if (attempt == nullptr) return begin(peer, false, now);
+    if (!std::exchange(attempt->replaces, false)) return;
+    try_level(*attempt, now);  // now all that there is
+    advance(*attempt, now);
+}
+
+bool Connector::replace(std::uint32_t peer, base::Nanoseconds now) {
+    if (attempt_of(peer) != nullptr) return false;
+    begin(peer, true, now);
+    return true;
+}
+
+void Connector::begin(std::uint32_t peer, bool replaces, base::Nanoseconds now) {
+    Attempt attempt{.peer = peer, .pairs = {}, .replaces = replaces};
     if (const auto address = ProcessAddress::parse(peers_[peer].address); address) {
         std::vector<std::string> obstacles;
         attempt.pairs = pairs_towards(*address, obstacles);
@@ -125,7 +139,7 @@ void Connector::advance(Attempt& attempt, base::Nanoseconds now) {
     while (attempt.pending == 0) {
         const auto worth = [&](const Pair& pair) { return worth_trying(attempt, pair); };
         if (std::ranges::none_of(attempt.pairs, worth)) {
-            if (attempt.level == Reach::fallback) break;
+            if (attempt.level == Reach::fallback || attempt.replaces) break;
             attempt.level = attempt.level == Reach::direct ? Reach::routed : Reach::fallback;
         }
         try_level(attempt, now);
@@ -139,6 +153,7 @@ void Connector::advance(Attempt& attempt, base::Nanoseconds now) {
 /// One of this level that was not tried yet, and would bring something beside the links that there are.
 bool Connector::worth_trying(const Attempt& attempt, const Pair& pair) noexcept {
     if (pair.tried || pair.reachability.reach != attempt.level) return false;
+    if (attempt.replaces && host_.is_lost(attempt.peer, pair.rail, pair.remote.rail)) return false;
     const auto* talk = peers_[attempt.peer].talk.get();
     if (talk == nullptr || talk->links.empty()) return true;
     switch (attempt.level) {
@@ -241,8 +256,11 @@ void Connector::pair_failed(Link& link, ErrorCode code, std::string_view cause, 
         log_.debug("{}", line);
         return;
     }
-    // A peer that is leaving may well do so before its last rails are connected.
-    if (note_cause(link.peer, line) && code != ErrorCode::peer_left) log_.warning("{}", line);
+    // A peer that is leaving may well do so before its last rails are connected; and what might have stood in for a link was
+    // never there.
+    const Attempt* const attempt = attempt_of(link.peer);
+    const bool missed = code != ErrorCode::peer_left && (attempt == nullptr || !attempt->replaces);
+    if (note_cause(link.peer, line) && missed) log_.warning("{}", line);
     if (auto* waiting = peers_[link.peer].talk.get();
         waiting != nullptr && (code == ErrorCode::wrong_version || code == ErrorCode::wrong_key))
         waiting->worst = code;

@@ -2,7 +2,8 @@
 // every link until it is proven.
 //
 // Pairs are tried in parallel, nearest first: pairs of one subnet or fabric; then, for rails still without a link, routed
-// ones; then, if nothing else is live, fall-backs. A failed pair removes only itself.
+// ones; then, if nothing else is live, fall-backs. A failed pair removes only itself. Where a link is lost, others of its rails
+// stand in until it is back.
 // Threads: one engine at a time.
 // Lifetime: owned by the rail manager; refers to its rails, links and peers.
 #pragma once
@@ -40,6 +41,9 @@ public:
     [[nodiscard]] virtual bool resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                                        base::Nanoseconds now) const = 0;
 
+    /// Whether a link of this pair of rails was lost, and is asked for anew by retry().
+    [[nodiscard]] virtual bool is_lost(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) const = 0;
+
     /// The peer itself says that it leaves.
     virtual void peer_leaves(std::uint32_t peer, base::Nanoseconds now) = 0;
 
@@ -61,7 +65,11 @@ public:
 
     /// Starts trying the pairs towards a peer whose address is known; attempt_over follows.
     void start(std::uint32_t peer, base::Nanoseconds now);
+    /// Whether what start began is not over.
     [[nodiscard]] bool trying(std::uint32_t peer) const noexcept;
+    /// A link to the peer was lost: tries the direct pairs of the rails that are without one now, except those that are lost
+    /// themselves; attempt_over follows. False, and nothing follows, while pairs are being tried already.
+    [[nodiscard]] bool replace(std::uint32_t peer, base::Nanoseconds now);
     /// Asks for one link that was lost, or never came up, for at most `limit`; pair_failed or link_proven follows. False, and
     /// nothing follows, where start would try others first, or it is being tried already. One that `comes_back` is wanted
     /// though both its rails have others: it has stood beside them.
@@ -101,10 +109,12 @@ private:
         std::vector<Pair> pairs;
         std::uint32_t pending = 0;
         transports::Reach level = transports::Reach::direct;
+        bool replaces = false;  // begun by replace()
     };
 
     [[nodiscard]] Attempt* attempt_of(std::uint32_t peer) noexcept;
     void forget_attempt(std::uint32_t peer) noexcept;
+    void begin(std::uint32_t peer, bool replaces, base::Nanoseconds now);
     [[nodiscard]] std::vector<Pair> pairs_towards(const ProcessAddress& address, std::vector<std::string>& obstacles);
     static void take_turns(std::vector<Pair>& pairs);
     void tell_cure(LocalRail& rail, const transports::Reachability& reachability);

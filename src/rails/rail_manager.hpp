@@ -190,6 +190,7 @@ private:
     void attempt_over(std::uint32_t peer, base::Nanoseconds now) override;
     void pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) override;
     void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) override;
+    [[nodiscard]] bool is_lost(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) const override;
     [[nodiscard]] bool resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                                base::Nanoseconds now) const override;
     void peer_leaves(std::uint32_t peer, base::Nanoseconds now) override;
@@ -304,6 +305,7 @@ private:
     [[nodiscard]] bool lost_there(std::uint32_t peer, std::span<const std::byte> body, base::Nanoseconds now);
     void note_back(const Link& link, base::Nanoseconds now);
     void recover(base::Nanoseconds now);
+    void replace_lost(base::Nanoseconds now);
     [[nodiscard]] std::string losses(std::uint32_t peer, base::Nanoseconds now) const;
     void on_rail_down(std::uint32_t rail, std::string_view cause, base::Nanoseconds now);
     void on_rail_up(std::uint32_t rail, base::Nanoseconds now);
@@ -375,6 +377,7 @@ private:
     Leaving leaving_;
     std::vector<std::uint32_t> connecting_;  // peers wanted and without a link
     std::vector<std::uint32_t> incomplete_;  // peers that a rail may reach which has come up since
+    std::vector<std::uint32_t> bereft_;      // peers to whom a link that we had asked for was lost
     base::Nanoseconds now_ = 0;              // as last told
     model::Watch watch_;
     Look look_;                // the one whose events are being handled,

@@ -42,6 +42,10 @@ void RailManager::lose(const Link& link, std::string_view cause, base::Nanosecon
                     .limit = shortest_try + latencies_per_try * latency},
                    now);
     schedule(recovery_.next_due());
+    if (link.initiated && std::ranges::find(bereft_, link.peer) == bereft_.end()) {
+        bereft_.push_back(link.peer);
+        schedule(now);
+    }
     tell_lost(link, now);
     upper_.on_rail_news({.up = false, .rail = link.rail, .peer = link.peer, .cause = std::string(cause)});
 }
@@ -89,6 +93,7 @@ void RailManager::recover(base::Nanoseconds now) {
             incomplete_.push_back(peer);  // attach and attempt_over look again
         }
     }
+    replace_lost(now);
     const auto may = [&](std::uint32_t peer, std::uint32_t rail) { return rails_[rail].up && connected(peer); };
     while (const auto due = recovery_.take_due(now, may)) {
         const auto& [peer, rail, remote_rail] = due->pair;
@@ -100,6 +105,15 @@ void RailManager::recover(base::Nanoseconds now) {
         if (!connector_.retry(peer, rail, remote_rail, due->limit, !due->missed, now)) recovery_.failed(due->pair, now);
     }
     schedule(recovery_.next_due());
+}
+
+/// Where the path of a link is dead and its rails work, other paths may join them to the peer's. One side looks for them: the
+/// one that asks for the link anew.
+void RailManager::replace_lost(base::Nanoseconds now) {
+    for (const auto peer : std::exchange(bereft_, {})) {
+        if (peers_[peer].talk == nullptr || peers_[peer].left || !connected(peer)) continue;
+        if (!connector_.replace(peer, now)) bereft_.push_back(peer);  // attempt_over looks again
+    }
 }
 
 /// Tells those that we talk with where this process is now.
@@ -126,6 +140,10 @@ bool RailManager::moved(std::uint32_t peer, std::span<const std::byte> body, bas
     if (std::ranges::find(incomplete_, peer) == incomplete_.end()) incomplete_.push_back(peer);
     schedule(now);
     return true;
+}
+
+bool RailManager::is_lost(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) const {
+    return recovery_.is_lost({peer, rail, remote_rail});
 }
 
 bool RailManager::resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,

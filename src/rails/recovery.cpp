@@ -104,6 +104,11 @@ bool Recovery::resting(const Pair& pair, base::Nanoseconds now) const noexcept {
     return lost != all_.end() && !lost->up && now < lost->rests_until;
 }
 
+bool Recovery::is_lost(const Pair& pair) const noexcept {
+    const auto lost = std::ranges::find(all_, pair, &Lost::pair);
+    return lost != all_.end() && !lost->up && !lost->missed;
+}
+
 std::vector<Recovery::Lost> Recovery::of(std::uint32_t peer) const {
     std::vector<Lost> found;
     for (const auto& lost : all_) {

@@ -103,6 +103,9 @@ public:
     /// connect this pair before that.
     [[nodiscard]] bool resting(const Pair& pair, base::Nanoseconds now) const noexcept;
 
+    /// Whether it was up, and is lost now.
+    [[nodiscard]] bool is_lost(const Pair& pair) const noexcept;
+
     /// What is lost of a peer now.
     [[nodiscard]] std::vector<Lost> of(std::uint32_t peer) const;
 

@@ -179,6 +179,35 @@ TEST_CASE("a link that is lost comes back though both its rails have others", "[
     pair.talk();
 }
 
+TEST_CASE("where a path dies between rails that reach others, those stand in until it is back",
+          "[rails][sessions][recovery]") {
+    const int rails = GENERATE(2, 3);
+    Couple pair(rails, {}, GENERATE(10, 30), World::Network::flat);
+    const auto all = static_cast<std::size_t>(rails);
+    const auto all_there = [&] { return pair.a.rails_to(1) == all && pair.b->rails_to(0) == all; };
+    pair.talk();
+    pair.until(all_there);
+    // One after the other, until those that are left join each rail to one of the other side.
+    const int kept = GENERATE_COPY(range(0, rails));
+    CAPTURE(rails, kept);
+    for (int i = 0; i < rails; ++i) {
+        for (int j = 0; j < rails; ++j) {
+            if ((j - i + rails) % rails == kept) continue;
+            CAPTURE(i, j);
+            pair.world.fabric.cut(fmt::format("a/eth{}", i), fmt::format("b/eth{}", j), sim::Cut::loud);
+            pair.talk();
+            run(pair.world, {&pair.a, pair.b.get()}, base::second);
+            CHECK(all_there());
+        }
+    }
+    CHECK(pair.both_have(all));
+    for (int i = 0; i < rails; ++i)
+        for (int j = 0; j < rails; ++j) pair.world.fabric.restore(fmt::format("a/eth{}", i), fmt::format("b/eth{}", j));
+    run(pair.world, {&pair.a, pair.b.get()}, 20 * base::second);
+    CHECK(all_there());
+    pair.talk();
+}
+
 TEST_CASE("a rail that is new is used, from both sides", "[rails][sessions][recovery]") {
     Couple pair(2, {}, GENERATE(10, 30));
     pair.talk();
