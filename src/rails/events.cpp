@@ -9,8 +9,6 @@ namespace railmux::rails {
 using transports::EventKind;
 
 namespace {
-// What is made gets its addresses within moments, each of which is told.
-constexpr base::Nanoseconds scan_delay = 50 * base::millisecond;
 // Rails that processors move are looked at so often while another of them is used: a look in vain at a socket takes as long as
 // half a message through memory.
 constexpr base::Nanoseconds spare_rest = 20 * base::microsecond;
@@ -83,6 +81,7 @@ void RailManager::on_change(std::uint32_t rail, const transports::Event& event, 
         case EventKind::rail_down: on_rail_down(rail, event.text, now); break;
         case EventKind::rail_up: on_rail_up(rail, now); break;
         case EventKind::devices_changed:
+            rails_.look_for_new();
             next_scan_ = std::min(next_scan_, now + scan_delay);
             schedule(next_scan_);
             break;

@@ -383,6 +383,8 @@ private:
     Look look_;                // the one whose events are being handled,
     bool exact_look_ = false;  // if that is true; else nobody took the time
     base::Nanoseconds next_deadline_ = never;
+    // What is made gets its addresses within moments, each of which is told; and what is asked elsewhere is asked for again.
+    static constexpr base::Nanoseconds scan_delay = 50 * base::millisecond;
     base::Nanoseconds next_scan_ = never;  // when other devices are looked for
     bool posts_need_polls_ = false;        // of any rail
     std::array<transports::Event, batch> events_;

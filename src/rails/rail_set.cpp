@@ -86,7 +86,8 @@ RailSet::RailSet(Transports transports, const Selection& selected, base::Logger&
       machine_(machine_identity()),
       selected_transports_(selected.transports),
       speeds_(selected.speeds),
-      transports_(std::move(transports)) {
+      transports_(std::move(transports)),
+      searches_(transports_.size()) {
     std::vector<RailInfo> all;
     std::vector<transports::Transport*> owners;
     for (const auto& transport : transports_) {
@@ -123,6 +124,7 @@ void RailSet::open(transports::Transport& transport, RailInfo device) {
                 log_.warning("rail {} is left out: {}{}{}", device.name, error.what(), error.cure().empty() ? "" : "; ",
                              error.cure());
             }
+            if (error.code() == ErrorCode::timed_out) hanging_.insert(device.name);
             device.usable = false;
             device.reason = error.what();
             device.cure = error.cure();
@@ -157,24 +159,39 @@ LocalRail RailSet::open_usable(transports::Transport& transport, const RailInfo&
     return local;
 }
 
-void RailSet::open_new(std::uint64_t least_put) {
+void RailSet::look_for_new() noexcept {
+    for (auto& search : searches_) search.wanted = true;
+}
+
+bool RailSet::open_new(std::uint64_t least_put) {
     least_put_ = least_put;
-    for (const auto& transport : transports_) {
-        std::vector<RailInfo> devices;
+    bool all = true;
+    for (std::size_t i = 0; i < transports_.size(); ++i) {
+        auto& search = searches_[i];
+        if (!search.under_way && !std::exchange(search.wanted, false)) continue;
+        search.under_way = false;
         try {
-            devices = transport->scan();
+            if (auto devices = transports_[i]->rescan(); devices) {
+                open_new_of(*transports_[i], std::move(*devices));
+            } else {
+                search.under_way = true;
+            }
         } catch (const Error& error) {  // of what was selected by name something is not there now
-            log_.debug("{}: {}", transport->name(), error.what());
-            continue;
+            log_.debug("{}: {}", transports_[i]->name(), error.what());
         }
-        deselect(selected_transports_, devices);
-        say_speeds(speeds_, devices);
-        for (auto& device : devices) {
-            const auto same = [&](const RailInfo& info) { return info.name == device.name; };
-            if (std::ranges::any_of(rails_, same, &LocalRail::info)) continue;
-            std::erase_if(unusable_, same);
-            open(*transport, std::move(device));
-        }
+        all = all && !search.under_way && !search.wanted;
+    }
+    return all;
+}
+
+void RailSet::open_new_of(transports::Transport& transport, std::vector<RailInfo> devices) {
+    deselect(selected_transports_, devices);
+    say_speeds(speeds_, devices);
+    for (auto& device : devices) {
+        const auto same = [&](const RailInfo& info) { return info.name == device.name; };
+        if (std::ranges::any_of(rails_, same, &LocalRail::info) || hanging_.contains(device.name)) continue;
+        std::erase_if(unusable_, same);
+        open(transport, std::move(device));
     }
 }
 

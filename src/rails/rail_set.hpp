@@ -73,9 +73,11 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return rails_.size(); }
     /// How many there may ever be.
     [[nodiscard]] std::size_t capacity() const noexcept { return capacity_; }
-    /// Opens devices that there were not when it was made; they come behind the others. Puts of theirs take `least_put` bytes,
-    /// at least.
-    void open_new(std::uint64_t least_put);
+    /// There may be devices that there were not when it was made: open_new() finds out.
+    void look_for_new() noexcept;
+    /// Opens them; they come behind the others. Puts of theirs take `least_put` bytes, at least. False: that is not all, call
+    /// again in some tens of milliseconds.
+    [[nodiscard]] bool open_new(std::uint64_t least_put);
     [[nodiscard]] LocalRail& operator[](std::size_t rail) noexcept { return rails_[rail]; }
     [[nodiscard]] const LocalRail& operator[](std::size_t rail) const noexcept { return rails_[rail]; }
 
@@ -85,6 +87,7 @@ public:
 
 private:
     void open(transports::Transport& transport, RailInfo device);
+    void open_new_of(transports::Transport& transport, std::vector<RailInfo> devices);
     [[nodiscard]] LocalRail open_usable(transports::Transport& transport, const RailInfo& device) const;
 
     base::Logger& log_;
@@ -94,10 +97,16 @@ private:
     std::size_t capacity_ = max_rails;
     std::uint64_t least_put_ = 0;
     Transports transports_;
+    struct Search {  // of one of those
+        bool wanted = false;
+        bool under_way = false;  // begun before whatever it was wanted for
+    };
+    std::vector<Search> searches_;
     std::vector<LocalRail> rails_;
     std::vector<RailInfo> unusable_;
     // Of devices that do not open, and why: they are tried each time that devices are looked for.
     std::set<std::string> told_;
+    std::set<std::string> hanging_;  // ... except those, by name
 };
 
 }  // namespace railmux::rails

@@ -217,9 +217,9 @@ void RailManager::connect_all_anew(base::Nanoseconds now) {
 /// Takes up interfaces that there were not when the context began.
 void RailManager::take_new_rails(base::Nanoseconds now) {
     if (now < next_scan_) return schedule(next_scan_);
-    next_scan_ = never;
     const auto before = static_cast<std::uint32_t>(rails_.size());
-    rails_.open_new(options_.fragment);
+    next_scan_ = rails_.open_new(options_.fragment) ? never : now + scan_delay;
+    schedule(next_scan_);
     if (rails_.size() == before) return;
     watched_of_ = 0;
     eager_.measure_new_rails();

@@ -302,6 +302,9 @@ public:
     /// entry that says why. Never throws for what it finds. A device the user selected by name is usable even if it is
     /// off by default.
     [[nodiscard]] virtual std::vector<RailInfo> scan() = 0;
+    /// The same while rails are in use, which must not wait for long: nothing as long as it is being found out elsewhere; then
+    /// ask again in some tens of milliseconds.
+    [[nodiscard]] virtual std::optional<std::vector<RailInfo>> rescan() { return scan(); }
     /// Opens a device found by scan(). Throws Error.
     [[nodiscard]] virtual std::unique_ptr<Rail> open(const RailInfo& device) = 0;
 };

@@ -54,11 +54,6 @@ constexpr std::array known{
     Known{"psm3", of_both},
 };
 
-/// What libfabric takes from the environment only, where the user has not said it: so many packets of 4 KiB may be on their way
-/// from each peer over ofi_rxd. 128, as it is without, are three times what a UDP socket holds by default. To repeat what was
-/// lost takes milliseconds, and has (1.17) the provider end a receive twice, now and then, and turn in circles for good.
-void choose_defaults() { ::setenv("FI_OFI_RXD_MAX_UNACKED", "16", 0); }
-
 bool any_entry(const char* folder, auto wanted) {
     std::error_code none;
     return std::ranges::any_of(fs::directory_iterator(folder, none), wanted);
@@ -123,8 +118,12 @@ bool has_fabric_hardware() {
     return any_entry("/dev", is_device) || any_entry("/sys/class/infiniband", is_efa);
 }
 
+/// What libfabric takes from the environment only, where the user has not said it: so many packets of 4 KiB may be on their way
+/// from each peer over ofi_rxd. 128, as it is without, are three times what a UDP socket holds by default. To repeat what was
+/// lost takes milliseconds, and has (1.17) the provider end a receive twice, now and then, and turn in circles for good.
+void choose_defaults() { ::setenv("FI_OFI_RXD_MAX_UNACKED", "16", 0); }
+
 std::vector<FabricDomain> list_domains() {
-    choose_defaults();  // before a thread of its own asks
     auto names = within(patience_slices, "libfabric", [] { return provider_names(); });
     std::vector<FabricDomain> all;
     std::vector<std::string> asked;

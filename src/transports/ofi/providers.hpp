@@ -29,6 +29,9 @@ struct FabricDomain {
 /// of a second, too much for each process that has no use for it.
 [[nodiscard]] bool has_fabric_hardware();
 
+/// Sets what libfabric is to do unless the user says otherwise: before it is first asked, and not on a thread beside others.
+void choose_defaults();
+
 /// All domains of all providers, in libfabric's order. A provider that fails or hangs is one of them, with its obstacle.
 [[nodiscard]] std::vector<FabricDomain> list_domains();
 

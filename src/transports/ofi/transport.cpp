@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
+#include <future>
 
 #include "base/crypto.hpp"
 #include "base/selector.hpp"
@@ -37,10 +39,18 @@ public:
                  services.config.text("transports").find("ofi") != std::string::npos) {}
 
     [[nodiscard]] std::string_view name() const noexcept override { return "ofi"; }
+    ~OfiTransport() override;
+    OfiTransport(const OfiTransport&) = delete;
+    OfiTransport& operator=(const OfiTransport&) = delete;
+
     [[nodiscard]] std::vector<RailInfo> scan() override;
+    [[nodiscard]] std::optional<std::vector<RailInfo>> rescan() override;
     [[nodiscard]] std::unique_ptr<transports::Rail> open(const RailInfo& device) override;
 
 private:
+    /// What libfabric has, and why not where it says nothing.
+    template <typename List>
+    [[nodiscard]] std::vector<RailInfo> describe_all(List list);
     [[nodiscard]] RailInfo describe(const FabricDomain& domain) const;
     [[nodiscard]] Match chosen(const FabricDomain& domain) const {
         return providers_.match(std::array{domain.device(), domain.provider, domain.core()}, {});
@@ -63,6 +73,7 @@ private:
     bool sleeps_;   // somebody, until something comes
     bool asked_;    // somebody wants to know what libfabric has
     std::vector<FabricDomain> domains_;
+    std::future<std::vector<FabricDomain>> found_;  // by rescan(), while it is under way
 };
 
 RailInfo nothing(const std::string& reason, const std::string& cure) {
@@ -73,13 +84,41 @@ RailInfo nothing(const std::string& reason, const std::string& cure) {
     return none;
 }
 
+RailInfo no_hardware() {
+    return nothing("no adapter here that only libfabric reaches",
+                   "name providers to use them: RAILMUX_OFI_PROVIDERS (`railmux info --all` lists them)");
+}
+
+OfiTransport::~OfiTransport() {
+    // A library should not be at work while the process ends; one that hangs must not keep that up.
+    if (found_.valid()) static_cast<void>(is_over(found_, std::chrono::seconds(1)));
+}
+
 std::vector<RailInfo> OfiTransport::scan() {
-    if (!asked_ && !has_fabric_hardware()) {
-        return {nothing("no adapter here that only libfabric reaches",
-                        "name providers to use them: RAILMUX_OFI_PROVIDERS (`railmux info --all` lists them)")};
+    if (!asked_ && !has_fabric_hardware()) return {no_hardware()};
+    choose_defaults();
+    return describe_all(list_domains);
+}
+
+/// It takes a third of a second, and 10 s for each provider that hangs.
+std::optional<std::vector<RailInfo>> OfiTransport::rescan() {
+    if (!asked_ && !has_fabric_hardware()) return std::vector{no_hardware()};
+    if (!found_.valid()) {
+        choose_defaults();
+        try {
+            found_ = apart("asking libfabric what there is", list_domains);
+        } catch (const Error& error) {
+            return std::vector{nothing(error.what(), error.cure())};
+        }
     }
+    if (!is_over(found_)) return std::nullopt;
+    return describe_all([this] { return found_.get(); });
+}
+
+template <typename List>
+std::vector<RailInfo> OfiTransport::describe_all(List list) {
     try {
-        domains_ = list_domains();
+        domains_ = list();
     } catch (const Error& error) {
         return {nothing(error.what(), error.cure())};
     } catch (const std::exception& error) {
