@@ -48,31 +48,30 @@ bool Connector::trying(std::uint32_t peer) const noexcept {
 }
 
 void Connector::start(std::uint32_t peer, base::Nanoseconds now) {
-    Attempt* const attempt = attempt_of(peer);
-    if (attempt == nullptr) return begin(peer, false, now);
-    if (!std::exchange(attempt->replaces, false)) return;
-    try_level(*attempt, now);  // now all that there is
-    advance(*attempt, now);
+    if (!trying(peer)) begin(peer, false, now);
 }
 
 bool Connector::replace(std::uint32_t peer, base::Nanoseconds now) {
-    if (attempt_of(peer) != nullptr) return false;
+    if (trying(peer)) return false;
     begin(peer, true, now);
     return true;
 }
 
+/// By the rails and the address that there are now. What replace() began before, and is under way, goes on as a part of this.
 void Connector::begin(std::uint32_t peer, bool replaces, base::Nanoseconds now) {
-    Attempt attempt{.peer = peer, .pairs = {}, .replaces = replaces};
+    Attempt* attempt = attempt_of(peer);
+    if (attempt == nullptr) attempt = &attempts_.emplace_back(Attempt{.peer = peer, .pairs = {}});
+    attempt->replaces = replaces;
+    attempt->pairs.clear();
     if (const auto address = ProcessAddress::parse(peers_[peer].address); address) {
         std::vector<std::string> obstacles;
-        attempt.pairs = pairs_towards(*address, obstacles);
+        attempt->pairs = pairs_towards(*attempt, *address, obstacles);
         for (const auto& obstacle : obstacles) {
-            if (attempt.pairs.empty()) static_cast<void>(note_cause(peer, obstacle));
+            if (attempt->pairs.empty() && !replaces) static_cast<void>(note_cause(peer, obstacle));
         }
     }
-    attempts_.push_back(std::move(attempt));
-    try_level(attempts_.back(), now);
-    advance(attempts_.back(), now);
+    try_level(*attempt, now);
+    advance(*attempt, now);
 }
 
 void Connector::tell_cure(LocalRail& rail, const transports::Reachability& reachability) {
@@ -102,7 +101,7 @@ void Connector::take_turns(std::vector<Pair>& pairs) {
     std::ranges::stable_sort(pairs, {}, &Pair::turn);
 }
 
-std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& address,
+std::vector<Connector::Pair> Connector::pairs_towards(const Attempt& attempt, const ProcessAddress& address,
                                                       std::vector<std::string>& obstacles) {
     std::vector<Pair> pairs;
     for (std::uint32_t rail = 0; rail < rails_.size(); ++rail) {
@@ -113,6 +112,8 @@ std::vector<Connector::Pair> Connector::pairs_towards(const ProcessAddress& addr
         }
         for (const auto& remote : address.rails) {
             if (remote.transport != rails_[rail].transport) continue;
+            if (attempt.replaces && !stands_in(attempt.peer, rail, remote.rail))
+                continue;  // to judge it takes a system call
             auto reachability = rails_[rail].rail->reach(remote.address);
             if (reachability.reach == Reach::never) {
                 if (!reachability.cure.empty()) tell_cure(rails_[rail], reachability);
@@ -146,14 +147,15 @@ void Connector::advance(Attempt& attempt, base::Nanoseconds now) {
     }
     if (attempt.pending > 0) return;
     const auto peer = attempt.peer;
+    const bool replaces = attempt.replaces;
     forget_attempt(peer);
-    host_.attempt_over(peer, now);
+    replaces ? host_.replacing_over(now) : host_.attempt_over(peer, now);
 }
 
 /// One of this level that was not tried yet, and would bring something beside the links that there are.
 bool Connector::worth_trying(const Attempt& attempt, const Pair& pair) noexcept {
     if (pair.tried || pair.reachability.reach != attempt.level) return false;
-    if (attempt.replaces && host_.is_lost(attempt.peer, pair.rail, pair.remote.rail)) return false;
+    if (attempt.replaces) return stands_in(attempt.peer, pair.rail, pair.remote.rail);
     const auto* talk = peers_[attempt.peer].talk.get();
     if (talk == nullptr || talk->links.empty()) return true;
     switch (attempt.level) {
@@ -163,12 +165,19 @@ bool Connector::worth_trying(const Attempt& attempt, const Pair& pair) noexcept 
     }
 }
 
+/// Whether this pair may stand in for a link that was lost.
+bool Connector::stands_in(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) noexcept {
+    return !redundant(peer, rail, remote_rail) && !host_.is_lost(peer, rail, remote_rail);
+}
+
 void Connector::try_level(Attempt& attempt, base::Nanoseconds now) {
     std::vector<std::uint32_t> tried(rails_.size(), 0);
     for (auto& pair : attempt.pairs) {
         if (tried[pair.rail] == pairs_per_rail || !worth_trying(attempt, pair)) continue;
         pair.tried = true;
-        if (open_pair(attempt.peer, pair, now) == nullptr) continue;
+        Link* const link = open_pair(attempt.peer, pair, now);
+        if (link == nullptr) continue;
+        link->stands_in = attempt.replaces;
         ++tried[pair.rail];
         ++attempt.pending;
     }
@@ -189,6 +198,7 @@ bool Connector::retry(std::uint32_t peer, std::uint32_t rail, std::uint8_t remot
         if (link == nullptr) return false;
         link->retried = true;
         link->comes_back = comes_back;
+        link->stands_in = !comes_back;
         link->limit = std::min(limit, options_.pair_limit);
         next_expiry_ = std::min(next_expiry_, now + link->limit);
         return true;
@@ -252,15 +262,13 @@ void Connector::pair_failed(Link& link, ErrorCode code, std::string_view cause, 
     const bool hopeless =
         code == ErrorCode::wrong_version || code == ErrorCode::wrong_key || code == ErrorCode::peer_left;
     host_.pair_failed(link, cause, hopeless, now);
-    if (link.retried) {  // that it is gone was told when it was lost
+    if (link.retried || link.stands_in) {  // that it is gone was told when it was lost, or it was never there
         log_.debug("{}", line);
+        if (!link.retried) pair_done(link.peer, now);
         return;
     }
-    // A peer that is leaving may well do so before its last rails are connected; and what might have stood in for a link was
-    // never there.
-    const Attempt* const attempt = attempt_of(link.peer);
-    const bool missed = code != ErrorCode::peer_left && (attempt == nullptr || !attempt->replaces);
-    if (note_cause(link.peer, line) && missed) log_.warning("{}", line);
+    // A peer that is leaving may well do so before its last rails are connected.
+    if (note_cause(link.peer, line) && code != ErrorCode::peer_left) log_.warning("{}", line);
     if (auto* waiting = peers_[link.peer].talk.get();
         waiting != nullptr && (code == ErrorCode::wrong_version || code == ErrorCode::wrong_key))
         waiting->worst = code;

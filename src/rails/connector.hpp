@@ -2,8 +2,8 @@
 // every link until it is proven.
 //
 // Pairs are tried in parallel, nearest first: pairs of one subnet or fabric; then, for rails still without a link, routed
-// ones; then, if nothing else is live, fall-backs. A failed pair removes only itself. Where a link is lost, others of its rails
-// stand in until it is back.
+// ones; then, if nothing else is live, fall-backs. A failed pair removes only itself. Where a link is lost, links to other
+// rails stand in for it.
 // Threads: one engine at a time.
 // Lifetime: owned by the rail manager; refers to its rails, links and peers.
 #pragma once
@@ -30,7 +30,7 @@ public:
     virtual void link_proven(Link& link, base::Nanoseconds now) = 0;
     /// A live link gives way to another between the same rails; the connector has disconnected it.
     virtual void link_dropped(Link& link, base::Nanoseconds now) = 0;
-    /// No pair is being tried any more.
+    /// No pair is being tried any more of those that start() began with.
     virtual void attempt_over(std::uint32_t peer, base::Nanoseconds now) = 0;
     /// A link that we asked for, by start or retry, did not come up; `hopeless` if it never will.
     virtual void pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) = 0;
@@ -41,7 +41,9 @@ public:
     [[nodiscard]] virtual bool resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                                        base::Nanoseconds now) const = 0;
 
-    /// Whether a link of this pair of rails was lost, and is asked for anew by retry().
+    /// The same of those that replace() began with.
+    virtual void replacing_over(base::Nanoseconds now) = 0;
+    /// Whether a link of this pair of rails was lost, and is asked for anew by retry(), or by the peer.
     [[nodiscard]] virtual bool is_lost(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) const = 0;
 
     /// The peer itself says that it leaves.
@@ -68,7 +70,7 @@ public:
     /// Whether what start began is not over.
     [[nodiscard]] bool trying(std::uint32_t peer) const noexcept;
     /// A link to the peer was lost: tries the direct pairs of the rails that are without one now, except those that are lost
-    /// themselves; attempt_over follows. False, and nothing follows, while pairs are being tried already.
+    /// themselves; replacing_over follows. False, and nothing follows, while start() tries all pairs.
     [[nodiscard]] bool replace(std::uint32_t peer, base::Nanoseconds now);
     /// Asks for one link that was lost, or never came up, for at most `limit`; pair_failed or link_proven follows. False, and
     /// nothing follows, where start would try others first, or it is being tried already. One that `comes_back` is wanted
@@ -115,11 +117,13 @@ private:
     [[nodiscard]] Attempt* attempt_of(std::uint32_t peer) noexcept;
     void forget_attempt(std::uint32_t peer) noexcept;
     void begin(std::uint32_t peer, bool replaces, base::Nanoseconds now);
-    [[nodiscard]] std::vector<Pair> pairs_towards(const ProcessAddress& address, std::vector<std::string>& obstacles);
+    [[nodiscard]] std::vector<Pair> pairs_towards(const Attempt& attempt, const ProcessAddress& address,
+                                                  std::vector<std::string>& obstacles);
     static void take_turns(std::vector<Pair>& pairs);
     void tell_cure(LocalRail& rail, const transports::Reachability& reachability);
     void advance(Attempt& attempt, base::Nanoseconds now);
     [[nodiscard]] bool worth_trying(const Attempt& attempt, const Pair& pair) noexcept;
+    [[nodiscard]] bool stands_in(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) noexcept;
     void try_level(Attempt& attempt, base::Nanoseconds now);
     [[nodiscard]] Link* open_pair(std::uint32_t peer, const Pair& pair, base::Nanoseconds now);
     /// Notes why operations with this peer may fail; false when that is known already.

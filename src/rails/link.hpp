@@ -69,6 +69,7 @@ struct Link {
     bool over = false;        // its link_down has been polled
     bool retried = false;     // one that was lost, or never came up, is asked for again, outside of any attempt
     bool comes_back = false;  // ... and was lost: it is wanted whatever others there are
+    bool stands_in = false;   // ... if it is lost, it is not wanted once both its rails have others
     std::uint32_t peer = no_peer;
     std::uint64_t nonce = 0;      // of its hello: names it at both ends, once the acceptor has it, or it is live
     base::Nanoseconds since = 0;  // of its state

@@ -166,7 +166,7 @@ void RailManager::connect_waiting(base::Nanoseconds now) {
 }
 
 void RailManager::attempt_over(std::uint32_t peer, base::Nanoseconds now) {
-    if (!incomplete_.empty() || !bereft_.empty()) schedule(now);
+    replacing_over(now);
     auto* talk = peers_[peer].talk.get();
     if (talk == nullptr || !talk->links.empty() || !talk->wanted) return;
     if (!peers_[peer].ended) upper_.on_address_wanted(peer);  // it may be elsewhere by now

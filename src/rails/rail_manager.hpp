@@ -190,6 +190,7 @@ private:
     void attempt_over(std::uint32_t peer, base::Nanoseconds now) override;
     void pair_failed(const Link& link, std::string_view cause, bool hopeless, base::Nanoseconds now) override;
     void follow_session(std::uint32_t peer, std::uint64_t instance, std::uint8_t epoch) override;
+    void replacing_over(base::Nanoseconds now) override;
     [[nodiscard]] bool is_lost(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail) const override;
     [[nodiscard]] bool resting(std::uint32_t peer, std::uint32_t rail, std::uint8_t remote_rail,
                                base::Nanoseconds now) const override;

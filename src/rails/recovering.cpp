@@ -38,11 +38,13 @@ void RailManager::lose(const Link& link, std::string_view cause, base::Nanosecon
                     .label = link.label,
                     .cause = std::string(cause),
                     .ours = link.initiated,
+                    .stands_in = link.stands_in,
                     .corrupted = link.corrupted,
                     .limit = shortest_try + latencies_per_try * latency},
                    now);
     schedule(recovery_.next_due());
-    if (link.initiated && std::ranges::find(bereft_, link.peer) == bereft_.end()) {
+    // What is corrupted by a rail is corrupted on each of its paths.
+    if (link.initiated && !link.corrupted && std::ranges::find(bereft_, link.peer) == bereft_.end()) {
         bereft_.push_back(link.peer);
         schedule(now);
     }
@@ -97,12 +99,12 @@ void RailManager::recover(base::Nanoseconds now) {
     const auto may = [&](std::uint32_t peer, std::uint32_t rail) { return rails_[rail].up && connected(peer); };
     while (const auto due = recovery_.take_due(now, may)) {
         const auto& [peer, rail, remote_rail] = due->pair;
-        if (due->missed &&
-            connector_.redundant(peer, rail, remote_rail)) {  // it came to nothing, and others have come since
+        const bool insists = !due->missed && !due->stands_in;
+        if (!insists && connector_.redundant(peer, rail, remote_rail)) {  // others have come since
             recovery_.forget(due->pair);
             continue;
         }
-        if (!connector_.retry(peer, rail, remote_rail, due->limit, !due->missed, now)) recovery_.failed(due->pair, now);
+        if (!connector_.retry(peer, rail, remote_rail, due->limit, insists, now)) recovery_.failed(due->pair, now);
     }
     schedule(recovery_.next_due());
 }
@@ -110,10 +112,21 @@ void RailManager::recover(base::Nanoseconds now) {
 /// Where the path of a link is dead and its rails work, other paths may join them to the peer's. One side looks for them: the
 /// one that asks for the link anew.
 void RailManager::replace_lost(base::Nanoseconds now) {
-    for (const auto peer : std::exchange(bereft_, {})) {
-        if (peers_[peer].talk == nullptr || peers_[peer].left || !connected(peer)) continue;
+    constexpr std::size_t at_once = 16;  // each may take some system calls, and what was lost waits to be sent again
+    auto waiting = std::exchange(bereft_, {});
+    const auto now_due = std::min(waiting.size(), at_once);
+    for (const auto peer : std::span(waiting).first(now_due)) {
+        const auto& known = peers_[peer];
+        if (known.talk == nullptr || known.left || known.ended || !connected(peer) || leaving_.said_goodbye()) continue;
         if (!connector_.replace(peer, now)) bereft_.push_back(peer);  // attempt_over looks again
     }
+    if (now_due == waiting.size()) return;
+    bereft_.insert(bereft_.end(), waiting.begin() + now_due, waiting.end());
+    schedule(now);
+}
+
+void RailManager::replacing_over(base::Nanoseconds now) {
+    if (!incomplete_.empty() || !bereft_.empty()) schedule(now);
 }
 
 /// Tells those that we talk with where this process is now.

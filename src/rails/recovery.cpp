@@ -1,6 +1,7 @@
 #include "rails/recovery.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace railmux::rails {
@@ -26,6 +27,12 @@ void Recovery::missed(Lost link, base::Nanoseconds now) {
 base::Nanoseconds Recovery::jittered(base::Nanoseconds time) {
     const auto quarter = std::max<base::Nanoseconds>(time / 4, 1);
     return time - quarter + static_cast<base::Nanoseconds>(random_()) % (2 * quarter);
+}
+
+/// Of the try that has just begun.
+base::Nanoseconds Recovery::limit_of(const Lost& lost) noexcept {
+    const auto limit = lost.limit << std::countr_zero(lost.tries) / longer_each;
+    return std::max(lost.limit, std::min(limit, longest_try));
 }
 
 void Recovery::lost(Lost link, base::Nanoseconds now) {

@@ -4,8 +4,7 @@
 // interface has come back its side asks at once, too; if both do, the tie is settled as for any two that connect at once.
 // From one try to the next the time doubles, and a link that has come back and is lost soon goes on where it was, so that one
 // that comes and goes costs no more than one that stays away. It counts from the beginning of a try: while a network is silent
-// each takes all the time that it may have, which grows with the outage, and whoever restores it waits for the beginning of the
-// next.
+// each takes all the time that it may have, and whoever restores it waits for the beginning of the next.
 //
 // Threads: one engine at a time. Pure: time is an argument.
 // Lifetime: owned by the rail manager. An entry lives from the first loss of its link to the end of
@@ -38,11 +37,12 @@ public:
     static constexpr int rarer = 10;
     /// A pair that has never been up for so long is most likely none: in the end it is tried this much less often.
     static constexpr int rarest = 120;
-    /// A try may take this part of the time that the link has been away, if that is more than its limit: a host that answers
-    /// too late for one try would be without the link for ever, and who has waited so long can wait so much longer for the
-    /// next one. Up to `longest_try`.
-    static constexpr int patient = 8;
+    /// A host that answers too late for one try would be without the link for ever; but whoever restores a network that was
+    /// silent waits for the end of the try under way. So of the tries each fourth may take twice its limit, each sixteenth four
+    /// times as long, and so on, up to `longest_try`: any limit is reached, and most tries stay short (M. Luby, A. Sinclair, D.
+    /// Zuckerman, "Optimal Speedup of Las Vegas Algorithms", 1993).
     static constexpr base::Nanoseconds longest_try = 2 * base::second;
+    static constexpr int longer_each = 2;  // as a power of two
     /// Lost again within so long a link has not really been back.
     static constexpr base::Nanoseconds steady = 10 * base::second;
 
@@ -57,13 +57,15 @@ public:
         std::string label;            // both ends, for people
         std::string cause;            // of the loss
         bool ours = false;            // this side asks
+        bool stands_in = false;       // for another, and is not missed once its rails have others
         bool corrupted = false;       // what came over it was not what was sent
-        base::Nanoseconds limit = 0;  // for one try; of a link that has been away for long see `patient`
+        base::Nanoseconds limit = 0;  // for most tries
         base::Nanoseconds since = 0;  // when it was lost
 
         // Kept by Recovery.
         bool missed = false;          // it has never been up
         bool up = false;              // it is back; kept in case it goes again
+        std::uint32_t tries = 0;      // begun
         bool trying = false;          // a try is under way
         bool once = false;            // this side asks, too, this time
         base::Nanoseconds began = 0;  // the last try
@@ -112,6 +114,7 @@ public:
 private:
     [[nodiscard]] Lost* find(const Pair& pair) noexcept;
     [[nodiscard]] base::Nanoseconds jittered(base::Nanoseconds time);
+    [[nodiscard]] static base::Nanoseconds limit_of(const Lost& lost) noexcept;
     [[nodiscard]] base::Nanoseconds longest_wait(const Lost& lost, base::Nanoseconds now) const noexcept;
     [[nodiscard]] static bool waits(const Lost& lost) noexcept {
         return (lost.ours || lost.once) && !lost.up && !lost.trying;
@@ -132,8 +135,9 @@ std::optional<Recovery::Lost> Recovery::take_due(base::Nanoseconds now, May may)
         }
         lost.trying = true;
         lost.began = now;
+        ++lost.tries;
         auto due = lost;
-        due.limit = std::max(lost.limit, std::min((now - lost.since) / patient, longest_try));
+        due.limit = limit_of(lost);
         return due;
     }
     return std::nullopt;

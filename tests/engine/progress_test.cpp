@@ -325,7 +325,8 @@ TEST_CASE("threads: who waits for nothing costs nothing", "[engine]") {
     const auto data = pattern(8);
     auto send = pair.a.isend(pair.to_b, 1, data);
     const auto settled = SteadyClock::now() + 700ms;
-    while (SteadyClock::now() < settled) {
+    const auto limit = SteadyClock::now() + 30s;
+    while (SteadyClock::now() < settled || (pair.a.models(pair.to_b).size() < 4 && SteadyClock::now() < limit)) {
         pair.a.progress();
         pair.b.progress();
     }
@@ -335,16 +336,20 @@ TEST_CASE("threads: who waits for nothing costs nothing", "[engine]") {
     std::vector<std::byte> other(8);
     auto never = pair.b.irecv(pair.to_a, 7, other);
     std::thread end([&] {
-        // Only this thread sleeps by the clock: the time is what is measured over.
-        const auto before = usage_of(RUSAGE_SELF);
-        std::this_thread::sleep_for(2s);
-        const auto after = usage_of(RUSAGE_SELF);
-        const auto cpu = after.cpu - before.cpu;
-        UNSCOPED_INFO(cpu.count() << " us of CPU, " << after.switches - before.switches << " sleeps in 2 s");
-        // 4 ms are usual, 0.2 %, for the keepalives of two contexts over four links. Instrumented, 5 % must do. What else runs
-        // on the machine matters little: it takes none of our CPU time.
-        CHECK(cpu < (test::thinned == 1 ? 10ms : 100ms));
-        CHECK(after.switches - before.switches < 200);
+        // Only this thread sleeps by the clock: the time is what is measured over. 4 ms are usual, 0.2 %, for the keepalives of
+        // two contexts over four links. Instrumented, 5 % must do. What else runs on the machine takes no CPU time of ours, but
+        // makes what we do slower, and packets of others may come in while we have the core: so one time of several must do.
+        // Who looks all the time does so in each.
+        bool cheap = false;
+        for (int times = 0; times < 5 && !cheap; ++times) {
+            const auto before = usage_of(RUSAGE_SELF);
+            std::this_thread::sleep_for(2s);
+            const auto after = usage_of(RUSAGE_SELF);
+            const auto cpu = after.cpu - before.cpu;
+            UNSCOPED_INFO(cpu.count() << " us of CPU, " << after.switches - before.switches << " sleeps in 2 s");
+            cheap = cpu < (test::thinned == 1 ? 10ms : 100ms) && after.switches - before.switches < 200;
+        }
+        CHECK(cheap);
         pair.a.send(pair.to_b, 7, pattern(8));
     });
     CHECK(pair.b.wait(never).ok());

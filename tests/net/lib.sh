@@ -16,7 +16,7 @@ if grep -qs '^RAILMUX_SANITIZE:[A-Z]*=.' "$build/CMakeCache.txt"; then slower=3;
 soon_ms=9000
 soon=$((soon_ms / 1000))
 # shellcheck disable=SC2034  # used by the tests
-guard=180  # seconds after which what hangs is ended
+guard=$((180 * slower))  # seconds after which what hangs is ended
 work=$(mktemp -d)
 export XDG_CACHE_HOME=$work/cache  # no test finds what another measured
 trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$work"' EXIT

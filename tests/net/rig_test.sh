@@ -92,7 +92,11 @@ for address in 10.77.0.2 10.77.1.2 fd77:1::2; do
 done
 
 control() { "$rig" --name rigtest2 exec B cat /proc/sys/net/ipv4/tcp_congestion_control; }
-allowed() { cat /proc/sys/net/ipv4/tcp_allowed_congestion_control 2>/dev/null || true; }
+# Under the lock of those who change it for a moment: other tests bring rigs up, too.
+allowed() {
+    local file=/proc/sys/net/ipv4/tcp_allowed_congestion_control
+    flock "$file" cat "$file" 2>/dev/null || true
+}
 were=$(allowed)
 "$rig" --name rigtest2 --congestion reno up none  # no kernel is without it
 [ "$(control)" = reno ] || fail "--congestion reno gave $(control)"

@@ -168,7 +168,7 @@ carries_on
 
 echo "it was the only one: at the end it is said what became of it"
 "$rig" up none none
-vanishes "RAILMUX_TCP_INTERFACES=rail1 RAILMUX_CONNECT_PATIENCE=1s" ip -n "$RIG_NAME-A" link del rail1
+vanishes "RAILMUX_TCP_INTERFACES=rail1 RAILMUX_CONNECT_PATIENCE=5s" ip -n "$RIG_NAME-A" link del rail1
 [ "$status" != 0 ] || fail "it works without an interface"
 says "railmux[0]: warning: rail tcp:rail1 to rank 1"
 mentions "rail tcp:rail1 is down: interface rail1 has vanished"

@@ -24,7 +24,7 @@ namespace {
 /// A process's door, polled by a thread of its own, which answers contacts with "server".
 class Door {
 public:
-    explicit Door(std::string key) : server_(std::move(key), log_) {
+    explicit Door(std::string key, base::Clock clock = base::now_ns) : server_(std::move(key), log_, clock) {
         port_ = server_.listen("127.0.0.1:0");
         thread_ = std::thread([this] {
             while (!over_) {
@@ -106,11 +106,16 @@ TEST_CASE("server: contacts are exchanged", "[server]") {
 }
 
 TEST_CASE("server: many knock at the same time", "[server]") {
-    Door door("key");
+    Door door("key", [] { return base::second; });  // however long they take: nobody's time is over
     std::vector<std::thread> clients;
     std::atomic<int> answered = 0;
     for (int i = 0; i < 100; ++i) {
-        clients.emplace_back([&] { answered += knock(door, "x") == bytes("server") ? 1 : 0; });
+        clients.emplace_back([&] {
+            try {
+                answered += knock(door, "x") == bytes("server") ? 1 : 0;
+            } catch (const Error&) {  // it counts as not answered
+            }
+        });
     }
     for (auto& client : clients) client.join();
     CHECK(answered == 100);

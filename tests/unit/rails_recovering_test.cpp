@@ -179,8 +179,7 @@ TEST_CASE("a link that is lost comes back though both its rails have others", "[
     pair.talk();
 }
 
-TEST_CASE("where a path dies between rails that reach others, those stand in until it is back",
-          "[rails][sessions][recovery]") {
+TEST_CASE("where a path dies between rails that reach others, links to those stand in", "[rails][sessions][recovery]") {
     const int rails = GENERATE(2, 3);
     Couple pair(rails, {}, GENERATE(10, 30), World::Network::flat);
     const auto all = static_cast<std::size_t>(rails);
@@ -205,6 +204,51 @@ TEST_CASE("where a path dies between rails that reach others, those stand in unt
         for (int j = 0; j < rails; ++j) pair.world.fabric.restore(fmt::format("a/eth{}", i), fmt::format("b/eth{}", j));
     run(pair.world, {&pair.a, pair.b.get()}, 20 * base::second);
     CHECK(all_there());
+    pair.talk();
+}
+
+TEST_CASE("what has stood in for a lost link does not come back when it is lost itself",
+          "[rails][sessions][recovery]") {
+    Couple pair(2, {}, GENERATE(10, 30), World::Network::flat);
+    auto& fabric = pair.world.fabric;
+    fabric.cut("a/eth0", "b/eth1", sim::Cut::loud);
+    fabric.cut("a/eth1", "b/eth0", sim::Cut::loud);
+    pair.talk();
+    pair.until([&] { return pair.both_have(2); });
+    fabric.restore("a/eth0", "b/eth1");
+    fabric.restore("a/eth1", "b/eth0");
+    run(pair.world, {&pair.a, pair.b.get()}, 100 * base::second);  // those that were missed are forgotten
+    CHECK(pair.both_have(2));
+    fabric.cut("a/eth0", "b/eth0", sim::Cut::loud);
+    pair.until([&] { return pair.both_have(3); });
+    fabric.restore("a/eth0", "b/eth0");
+    pair.until([&] { return pair.both_have(4); });
+    fabric.cut("a/eth0", "b/eth1", sim::Cut::loud);
+    pair.until([&] { return pair.both_have(3); });
+    fabric.restore("a/eth0", "b/eth1");
+    run(pair.world, {&pair.a, pair.b.get()}, 20 * base::second);
+    CHECK(pair.both_have(3));
+    pair.talk();
+}
+
+TEST_CASE("a rail that comes up while others are tried in the place of a lost link is connected at once, too",
+          "[rails][sessions][recovery]") {
+    Couple pair(3, {}, GENERATE(10, 30), World::Network::flat);
+    pair.world.fabric.rail_down("a/eth2", "no carrier");
+    // What might stand in is silent, and takes all the time that a pair may have.
+    for (int i = 0; i < 2; ++i)
+        for (int j = 0; j < 3; ++j)
+            if (i != j) pair.world.fabric.cut(fmt::format("a/eth{}", i), fmt::format("b/eth{}", j), sim::Cut::silent);
+    pair.talk();
+    run(pair.world, {&pair.a, pair.b.get()}, 3 * base::second);
+    CHECK(pair.a.rails_to(1) == 2);
+    pair.world.fabric.cut("a/eth0", "b/eth0", sim::Cut::loud);
+    pair.until([&] { return pair.a.rails_to(1) == 1; });
+    run(pair.world, {&pair.a, pair.b.get()}, 100 * base::millisecond);
+    pair.world.fabric.restore_rail("a/eth2");
+    const auto restored = World::now();
+    pair.until([&] { return pair.a.rails_to(1) == 2; });
+    CHECK(World::now() - restored < 100 * base::millisecond);
     pair.talk();
 }
 

@@ -153,23 +153,28 @@ TEST_CASE("a link that is back says for how long it was lost, and why", "[rails]
     CHECK_FALSE(recovery.take_due(base::second, always));
 }
 
-TEST_CASE("a try may take an eighth of the outage, and two seconds at most", "[rails][recovery]") {
+TEST_CASE("each fourth try may take twice as long, each sixteenth four times, up to two seconds", "[rails][recovery]") {
     Recovery recovery({}, 1);
     auto link = lost_link();
     const bool slow = GENERATE(false, true);
     const auto limit = link.limit = slow ? 5 * base::second : 400 * recovery_ms;
     recovery.lost(link, base::second);
-    for (auto now = recovery.next_due(); now < 60 * base::second; now = recovery.next_due()) {
+    std::vector<base::Nanoseconds> limits{0};  // from the first on
+    for (auto now = recovery.next_due(); limits.size() <= 64; now = recovery.next_due()) {
         const auto due = recovery.take_due(now, always);
         REQUIRE(due);
-        const auto gone = now - base::second;
-        CHECK(due->limit == std::max(limit, std::min(gone / 8, 2 * base::second)));
+        limits.push_back(due->limit);
         recovery.failed(lost_pair, now + due->limit);
     }
+    for (std::size_t i = 1; i <= 64; ++i) {
+        CAPTURE(i);
+        const int times = i % 64 == 0 ? 8 : i % 16 == 0 ? 4 : i % 4 == 0 ? 2 : 1;
+        CHECK(limits[i] == std::max(limit, std::min(limit * times, 2 * base::second)));
+    }
     // The next outage begins with short ones.
-    REQUIRE(recovery.back(lost_pair, 70 * base::second));
-    recovery.lost(link, 90 * base::second);
-    CHECK(recovery.take_due(91 * base::second, always)->limit == limit);
+    REQUIRE(recovery.back(lost_pair, 500 * base::second));
+    recovery.lost(link, 520 * base::second);
+    CHECK(recovery.take_due(521 * base::second, always)->limit == limit);
 }
 
 TEST_CASE("a link that comes and goes is asked for as seldom as one that stays away", "[rails][recovery]") {

@@ -127,7 +127,7 @@ TEST_CASE("tcp: a hello that comes byte by byte has no more time than another on
     const auto begun = Clock::now();
     std::size_t said = 0;
     while (!closed(slow)) {
-        REQUIRE(Clock::now() - begun < std::chrono::seconds(5));
+        REQUIRE(Clock::now() - begun < std::chrono::seconds(30));
         if (said + 1 < bytes.size() && Clock::now() - begun > said * std::chrono::milliseconds(50)) {
             ::send(slow.get(), &bytes[said++], 1, MSG_NOSIGNAL);
         }
@@ -145,7 +145,7 @@ TEST_CASE("tcp: the rail wakes up to see a stranger's time end", "[tcp][stranger
     for (int i = 0; i < 200; ++i) t.look();  // it is in
     const auto begun = Clock::now();
     while (!closed(silent)) {
-        REQUIRE(Clock::now() - begun < std::chrono::seconds(5));
+        REQUIRE(Clock::now() - begun < std::chrono::seconds(30));
         pollfd sleeper{t.rail->arm(), POLLIN, 0};
         if (sleeper.fd >= 0) REQUIRE(::poll(&sleeper, 1, 10'000) == 1);  // nothing else wakes it
         t.look();

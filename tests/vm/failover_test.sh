@@ -144,7 +144,7 @@ else
 fi
 trouble "$both, its address" address $((2 + moments / 10)) --rails "$both" --max-bytes 64K
 INSIDE
-limit=$((300 + 25 * moments))
+limit=$((900 + 25 * moments))
 "$vm" pair --timeout $limit --console "$work/kernel" "bash $work/inside A $railmux $moments $seed" \
     "bash $work/inside B $railmux $moments $seed" >"$work/out" 2>"$work/err" || fail "status $?"
 # What the soaks report is looked at here: starting python takes an emulated machine seconds.

@@ -31,7 +31,7 @@ RAILMUX_TEST_RAILS='verbs:rxe0a:1,verbs:rxe1a:1' "$build/tests/engine" 'messages
 over 'self,verbs:*' verbs:rxe0 verbs:rxe1
 over 'verbs:rxe0*,tcp:*' verbs:rxe0 tcp:
 INSIDE
-"$vm" run --timeout $((240 + operations / 100)) -- bash "$work/inside" "$build" "$operations" >"$work/out" 2>"$work/err" ||
+"$vm" run --timeout $((900 + operations / 100)) -- bash "$work/inside" "$build" "$operations" >"$work/out" 2>"$work/err" ||
     fail "status $?"
 grep '^one-sided over' "$work/out"
 echo "ok"

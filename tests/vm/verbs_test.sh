@@ -60,12 +60,12 @@ remapped register read || exit 19
 grep -q 'and rank 0.* [1-9][0-9]* times one was there already' report || exit 20
 remapped copy read || exit 21
 INSIDE
-"$vm" run --timeout 600 -- bash "$work/inside" "$build" >"$work/out" 2>"$work/err" || fail "status $?"
+"$vm" run --timeout 900 -- bash "$work/inside" "$build" >"$work/out" 2>"$work/err" || fail "status $?"
 
 # Two machines, as two hosts; the one that connects tries until the other listens.
 pingpong="timeout -k 9 150 $build/src/tools/railmux pingpong --rails 'verbs:*' --policy round_robin"
 models='export XDG_CACHE_HOME=/tmp/no-models; cd /tmp'
-"$vm" pair --timeout 300 "$models; $pingpong --listen 5000" \
+"$vm" pair --timeout 900 "$models; $pingpong --listen 5000" \
     "$models; until $pingpong --connect 10.77.0.1:5000 --sizes 8,256K --iterations 20; do sleep 0.2; done" \
     >"$work/out" 2>"$work/err" || fail "two machines: status $?"
 grep -q 'verbs:rxe0:1 [1-9].*verbs:rxe1:1 [1-9]' "$work/out" || fail "two machines: not over both rails"

@@ -89,7 +89,10 @@ std::vector<FabricDomain> domains_of(const std::string& provider) {
         }
         if (all.empty()) all.push_back({.provider = provider, .obstacle = "it finds nothing here that it could use"});
     } catch (const Error& error) {
-        all.push_back({.provider = provider, .obstacle = error.what(), .cure = error.cure()});
+        all.push_back({.provider = provider,
+                       .obstacle = error.what(),
+                       .cure = error.cure(),
+                       .hangs = error.code() == ErrorCode::timed_out});
     } catch (const std::exception& error) {  // by whatever of C++ is in it
         all.push_back({.provider = provider, .obstacle = std::string("it fails: ") + error.what()});
     }
@@ -123,7 +126,7 @@ bool has_fabric_hardware() {
 /// lost takes milliseconds, and has (1.17) the provider end a receive twice, now and then, and turn in circles for good.
 void choose_defaults() { ::setenv("FI_OFI_RXD_MAX_UNACKED", "16", 0); }
 
-std::vector<FabricDomain> list_domains() {
+std::vector<FabricDomain> list_domains(const std::set<std::string>& hanging) {
     auto names = within(patience_slices, "libfabric", [] { return provider_names(); });
     std::vector<FabricDomain> all;
     std::vector<std::string> asked;
@@ -131,6 +134,10 @@ std::vector<FabricDomain> list_domains() {
         // Layers and hooks are asked for by the providers beneath them.
         if (name.starts_with("ofi_") || std::ranges::find(asked, name) != asked.end()) continue;
         asked.push_back(name);
+        if (hanging.contains(name)) {
+            all.push_back({.provider = name, .obstacle = "it hung when it was asked before", .hangs = true});
+            continue;
+        }
         for (auto& domain : domains_of(name)) all.push_back(std::move(domain));
     }
     return all;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ struct FabricDomain {
     std::string fabric;    // "10.77.0.0/24"
     std::string obstacle;  // why it cannot be used; empty if it can
     std::string cure;
+    bool hangs = false;  // ... because it did not answer
     std::uint64_t speed_bps = 0;
 
     [[nodiscard]] std::string core() const { return provider.substr(0, provider.find(';')); }
@@ -32,8 +34,9 @@ struct FabricDomain {
 /// Sets what libfabric is to do unless the user says otherwise: before it is first asked, and not on a thread beside others.
 void choose_defaults();
 
-/// All domains of all providers, in libfabric's order. A provider that fails or hangs is one of them, with its obstacle.
-[[nodiscard]] std::vector<FabricDomain> list_domains();
+/// All domains of all providers, in libfabric's order. A provider that fails or hangs is one of them, with its obstacle. Those
+/// that hung when they were asked before are not asked again: each time would leave a thread behind.
+[[nodiscard]] std::vector<FabricDomain> list_domains(const std::set<std::string>& hanging);
 
 /// Why the provider is off unless it is named; empty for those that are on.
 [[nodiscard]] std::string doubt(std::string_view core);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <exception>
 #include <future>
+#include <set>
 
 #include "base/crypto.hpp"
 #include "base/selector.hpp"
@@ -73,6 +74,7 @@ private:
     bool sleeps_;   // somebody, until something comes
     bool asked_;    // somebody wants to know what libfabric has
     std::vector<FabricDomain> domains_;
+    std::set<std::string> hanging_;                 // providers
     std::future<std::vector<FabricDomain>> found_;  // by rescan(), while it is under way
 };
 
@@ -97,16 +99,16 @@ OfiTransport::~OfiTransport() {
 std::vector<RailInfo> OfiTransport::scan() {
     if (!asked_ && !has_fabric_hardware()) return {no_hardware()};
     choose_defaults();
-    return describe_all(list_domains);
+    return describe_all([this] { return list_domains(hanging_); });
 }
 
 /// It takes a third of a second, and 10 s for each provider that hangs.
 std::optional<std::vector<RailInfo>> OfiTransport::rescan() {
-    if (!asked_ && !has_fabric_hardware()) return std::vector{no_hardware()};
     if (!found_.valid()) {
+        if (!asked_ && !has_fabric_hardware()) return std::vector{no_hardware()};
         choose_defaults();
         try {
-            found_ = apart("asking libfabric what there is", list_domains);
+            found_ = apart("asking libfabric what there is", [hanging = hanging_] { return list_domains(hanging); });
         } catch (const Error& error) {
             return std::vector{nothing(error.what(), error.cure())};
         }
@@ -127,7 +129,10 @@ std::vector<RailInfo> OfiTransport::describe_all(List list) {
     refuse_unknown_names();
     std::vector<RailInfo> infos;
     infos.reserve(domains_.size());
-    for (const auto& domain : domains_) infos.push_back(describe(domain));
+    for (const auto& domain : domains_) {
+        infos.push_back(describe(domain));
+        if (domain.hangs) hanging_.insert(domain.provider);
+    }
     return infos;
 }
 
