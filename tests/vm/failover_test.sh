@@ -77,13 +77,20 @@ link() {
     pause 0 400
     up
 }
+losses() { grep -c 'rail verbs:rxe1:1: link .* lost: ' err || true; }
 address() { # to .2 and .102 in turns, or back to the same
-    local now next
+    local now next before i
     now=$(ip -4 -o address show dev rail1 | sed 's/.* inet \([0-9.]*\).*/\1/')
     next=10.77.1.2
     if ((RANDOM % 2)) && [ "$now" = 10.77.1.2 ]; then next=10.77.1.102; fi
+    before=$(losses)
     ip address del "$now/24" dev rail1
     pause 50 800
+    # The kernel tells that addresses have changed, and not which: of one that is back before the process looks nobody hears.
+    for ((i = 0; i < 600; i++)); do
+        [ "$(losses)" = "$before" ] || break
+        sleep 0.05
+    done
     ip address add "$next/24" dev rail1
 }
 
