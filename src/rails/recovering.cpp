@@ -113,16 +113,16 @@ void RailManager::recover(base::Nanoseconds now) {
 /// one that asks for the link anew.
 void RailManager::replace_lost(base::Nanoseconds now) {
     constexpr std::size_t at_once = 16;  // each may take some system calls, and what was lost waits to be sent again
-    auto waiting = std::exchange(bereft_, {});
+    const auto waiting = std::exchange(bereft_, {});
     const auto now_due = std::min(waiting.size(), at_once);
     for (const auto peer : std::span(waiting).first(now_due)) {
         const auto& known = peers_[peer];
         if (known.talk == nullptr || known.left || known.ended || !connected(peer) || leaving_.said_goodbye()) continue;
         if (!connector_.replace(peer, now)) bereft_.push_back(peer);  // attempt_over looks again
     }
-    if (now_due == waiting.size()) return;
-    bereft_.insert(bereft_.end(), waiting.begin() + now_due, waiting.end());
-    schedule(now);
+    const auto later = std::span(waiting).subspan(now_due);
+    bereft_.insert(bereft_.end(), later.begin(), later.end());
+    if (!later.empty()) schedule(now);
 }
 
 void RailManager::replacing_over(base::Nanoseconds now) {
