@@ -61,7 +61,12 @@ bool Connector::replace(std::uint32_t peer, base::Nanoseconds now) {
 void Connector::begin(std::uint32_t peer, bool replaces, base::Nanoseconds now) {
     Attempt* attempt = attempt_of(peer);
     if (attempt == nullptr) attempt = &attempts_.emplace_back(Attempt{.peer = peer, .pairs = {}});
-    attempt->replaces = replaces;
+    if (std::exchange(attempt->replaces, replaces) && !replaces) {
+        // They stand in for nothing any more: if they fail that is told, and if they are lost they are to come back.
+        links_.for_each([&](Link& link) {
+            if (link.peer == peer && link.state == LinkState::connecting && !link.retried) link.stands_in = false;
+        });
+    }
     attempt->pairs.clear();
     if (const auto address = ProcessAddress::parse(peers_[peer].address); address) {
         std::vector<std::string> obstacles;
