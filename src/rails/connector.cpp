@@ -202,7 +202,6 @@ bool Connector::retry(std::uint32_t peer, std::uint32_t rail, std::uint8_t remot
         Link* link = open_pair(peer, pair, now);
         if (link == nullptr) return false;
         link->retried = true;
-        link->comes_back = comes_back;
         link->stands_in = !comes_back;
         link->limit = std::min(limit, options_.pair_limit);
         next_expiry_ = std::min(next_expiry_, now + link->limit);

@@ -59,17 +59,16 @@ struct Link {
     std::uint32_t rail = 0;        // local
     std::uint8_t remote_rail = 0;  // the peer's number
     LinkState state = LinkState::free;
-    bool checksum = false;    // its frames are sealed (seal.hpp)
-    bool corrupted = false;   // something came over it that was not what was sent
-    bool initiated = false;   // by us
-    bool dirty = false;       // listed for posting
-    bool refused = false;     // the rail took less than it was offered last time
-    bool leaving = false;     // one side has said that it closes the link
-    bool was_live = false;    // the handshake was done once
-    bool over = false;        // its link_down has been polled
-    bool retried = false;     // one that was lost, or never came up, is asked for again, outside of any attempt
-    bool comes_back = false;  // ... and was lost: it is wanted whatever others there are
-    bool stands_in = false;   // ... if it is lost, it is not wanted once both its rails have others
+    bool checksum = false;   // its frames are sealed (seal.hpp)
+    bool corrupted = false;  // something came over it that was not what was sent
+    bool initiated = false;  // by us
+    bool dirty = false;      // listed for posting
+    bool refused = false;    // the rail took less than it was offered last time
+    bool leaving = false;    // one side has said that it closes the link
+    bool was_live = false;   // the handshake was done once
+    bool over = false;       // its link_down has been polled
+    bool retried = false;    // one that was lost, or never came up, is asked for again, outside of any attempt
+    bool stands_in = false;  // it was asked for in the place of another: not wanted once both its rails have others
     std::uint32_t peer = no_peer;
     std::uint64_t nonce = 0;      // of its hello: names it at both ends, once the acceptor has it, or it is live
     base::Nanoseconds since = 0;  // of its state
@@ -87,6 +86,9 @@ struct Link {
     std::uint32_t heavy_received = 0;  // messages that are not light, and came at once: wraps around
     std::uint32_t gets = 0;            // in the outbox, or taken and not done
     Underway underway;                 // what is acknowledged, of what was handed to it
+
+    /// It was lost itself, and is wanted whatever others there are.
+    [[nodiscard]] bool comes_back() const noexcept { return retried && !stands_in; }
 
     /// Who asks without taking the answers gets no more of them: they would pile up here.
     [[nodiscard]] bool asks_too_much() const noexcept { return queued_answers > most_answers; }

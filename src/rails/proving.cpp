@@ -45,12 +45,12 @@ void Connector::came_up(Link& link, std::span<const std::byte> reply, base::Nano
     // Another rail of the peer has that address now: this is a link, but not the one that was asked for.
     if (link.retried && parsed->rail != link.remote_rail) {
         host_.pair_failed(link, {}, false, now);
-        link.comes_back = false;
+        link.stands_in = true;
     }
     link.remote_rail = parsed->rail;
     link.checksum = parsed->checksum;
     const auto peer = link.peer;
-    if (!link.comes_back && redundant(peer, link.rail, link.remote_rail)) {
+    if (!link.comes_back() && redundant(peer, link.rail, link.remote_rail)) {
         disconnect(link, now);
         return;
     }
