@@ -114,6 +114,8 @@ endif()
 if(RAILMUX_SANITIZE)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # instrumented code misleads this warning (GCC bug 105562)
         target_compile_options(railmux_flags INTERFACE -Wno-maybe-uninitialized)
+        # Not to collect its garbage saves GCC a sixth of the time, for half as much memory again: up to 1.7 GB.
+        target_compile_options(railmux_flags INTERFACE --param=ggc-min-heapsize=2000000)
     endif()
     target_compile_options(railmux_flags INTERFACE -fsanitize=${RAILMUX_SANITIZE} -fno-omit-frame-pointer)
     target_link_options(railmux_flags INTERFACE -fsanitize=${RAILMUX_SANITIZE})
