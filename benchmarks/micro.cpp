@@ -6,6 +6,7 @@
 
 #include <railmux/context.hpp>
 
+#include "base/bytes.hpp"
 #include "base/crc32c.hpp"
 #include "messaging/matcher.hpp"
 #include "rails/session.hpp"
@@ -31,6 +32,21 @@ static void tag_match(benchmark::State& state) {
     }
 }
 BENCHMARK(tag_match)->Arg(1)->Arg(1000);
+
+/// A frame's payload, with the target so many bytes further behind the beginning of a page than the source (base/bytes.hpp).
+static void copy_ahead(benchmark::State& state) {
+    constexpr std::size_t bytes = 16 * 1024;
+    constexpr std::size_t page = 4096;
+    std::vector<std::byte> memory(2 * bytes + 2 * page);
+    auto* const from = memory.data();
+    auto* const to = from + bytes + page + static_cast<std::size_t>(state.range(0));
+    for ([[maybe_unused]] auto _ : state) {
+        base::copy(to, from, bytes);
+        benchmark::ClobberMemory();
+    }
+    state.SetBytesProcessed(static_cast<std::int64_t>(bytes) * state.iterations());
+}
+BENCHMARK(copy_ahead)->Arg(0)->Arg(16)->Arg(64);
 
 /// 1 Gbit/s and faster, some microseconds away, with a few messages under way: what choose sees under load.
 static sched::Candidate busy_rail(std::uint32_t rail) {

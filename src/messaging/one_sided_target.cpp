@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 
+#include "base/bytes.hpp"
 #include "base/crypto.hpp"
 
 namespace railmux::messaging {
@@ -127,9 +127,7 @@ bool Target::on_put(std::uint32_t peer, std::span<const std::byte> body) {
     const auto& head = put->head;
     Region* region = find(head.place, put->payload.size(), Rights::write);
     if (region != nullptr) {
-        if (!put->payload.empty()) {
-            std::memcpy(region->memory.data() + head.place.offset, put->payload.data(), put->payload.size());
-        }
+        base::copy(region->memory.data() + head.place.offset, put->payload.data(), put->payload.size());
         if (put->notify) note(*region);
     }
     tell(peer, {head.origin, region != nullptr ? ErrorCode::ok : ErrorCode::access_denied});
@@ -151,10 +149,8 @@ bool Target::on_get(std::uint32_t peer, std::span<const std::byte> body, base::N
     frame->bytes = static_cast<std::uint32_t>(bytes);
     frame->payload = frame->aux = static_cast<std::uint32_t>(get->bytes);
     write_got(frame->data() + FrameHeader::size, {head.origin, {}});
-    if (get->bytes > 0) {
-        std::memcpy(frame->data() + FrameHeader::size + GotBody::size, region->memory.data() + head.place.offset,
-                    static_cast<std::size_t>(get->bytes));
-    }
+    base::copy(frame->data() + FrameHeader::size + GotBody::size, region->memory.data() + head.place.offset,
+               static_cast<std::size_t>(get->bytes));
     rails_.send(peer, frame, now);
     return true;
 }

@@ -2,7 +2,6 @@
 #include "messaging/way_in.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 namespace railmux::messaging {
 
@@ -117,7 +116,7 @@ void Receiver::keep_eager(std::uint32_t peer, const EagerBody& eager, base::Nano
 
 rails::Frame* Receiver::keep(std::span<const std::byte> payload) {
     rails::Frame* copy = rails_.pool().take(payload.size());
-    std::memcpy(copy->data(), payload.data(), payload.size());
+    base::copy(copy->data(), payload.data(), payload.size());
     return copy;
 }
 
@@ -187,7 +186,7 @@ bool Receiver::on_inlined(std::uint32_t peer, std::span<const std::byte> body) {
     if (all) coming_.erase(place);
     if (coming.message != nullptr) {
         auto& message = *coming.message;
-        std::memcpy(message.payload->data() + offset, body.data(), body.size());
+        base::copy(message.payload->data() + offset, body.data(), body.size());
         if (all && message.inlined == message.bytes) message.left_behind = false;  // it is as any other now
     }
     if (coming.transfer) bulk_.add_inlined(*coming.transfer, offset, body);

@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 
 #include "base/bytes.hpp"
+#include "base/pages.hpp"
 
 using namespace railmux::base;
 
@@ -28,15 +29,41 @@ TEST_CASE("copy copies as much wherever the two places are in their pages", "[un
     for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<std::byte>(i % 251 + 1);
     std::vector<std::byte> to(2 * page + most);
     const auto place = [&](const std::byte* at) { return reinterpret_cast<std::uintptr_t>(at) % page; };
-    for (const std::size_t ahead : {0, 1, 15, 16, 63, 4095}) {
+    for (const std::size_t ahead : {0, 1, 31, 32, 63, 64, 4095}) {
         auto* at = to.data() + 1;
         while (place(at) != (place(from.data()) + ahead) % page) ++at;
-        for (const std::size_t count : {0, 65, 2048, 2049, 4097, 5000}) {
+        for (const std::size_t count : {0, 65, 1024, 1025, 2049, 4097, 5000}) {
             std::ranges::fill(to, std::byte{0});
             railmux::base::copy(at, from.data(), count);
             CHECK(std::equal(at, at + count, from.begin()));
             CHECK(std::count(to.begin(), to.end(), std::byte{0}) == static_cast<std::ptrdiff_t>(to.size() - count));
         }
+    }
+}
+
+TEST_CASE("move_bytes copies between places that overlap", "[unit]") {
+    constexpr std::size_t most = 5000;
+    const std::size_t from = 3000;
+    for (const std::size_t to : {0, 2999, 3000, 3001, 3031, 8000}) {
+        for (const std::size_t count : {0, 1, 64, 3000, 5000}) {
+            std::vector<std::byte> memory(3 * most);
+            for (std::size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i % 251);
+            const auto before = memory;
+            move_bytes(memory.data() + to, memory.data() + from, count);
+            for (std::size_t i = 0; i < memory.size(); ++i) {
+                const bool inside = i >= to && i < to + count;
+                if (memory[i] != before[inside ? i - to + from : i])
+                    FAIL("byte " << i << " of " << count << " to " << to);
+            }
+        }
+    }
+}
+
+TEST_CASE("Pages begin with a page", "[unit]") {
+    for (const std::size_t bytes : {1, 4096, 300'000}) {
+        Pages pages(bytes);
+        CHECK(reinterpret_cast<std::uintptr_t>(pages.get()) % 4096 == 0);
+        std::fill_n(pages.get(), bytes, std::byte{7});  // AddressSanitizer sees whether there is room
     }
 }
 

@@ -5,7 +5,6 @@
 
 #include <cassert>
 #include <cerrno>
-#include <cstring>
 #include <system_error>
 #include <utility>
 
@@ -244,7 +243,7 @@ WorkStatus SelfRail::copy_put(const Item& item) noexcept {
     }
     auto* at = to->data();
     for (std::uint32_t i = 0; i < item.count; ++i) {
-        std::memmove(at, item.segments[i].data, item.segments[i].size);  // both may be in one buffer
+        base::move_bytes(at, item.segments[i].data, item.segments[i].size);  // both may be in one buffer
         at += item.segments[i].size;
     }
     return WorkStatus::ok;
@@ -260,7 +259,7 @@ WorkStatus SelfRail::copy_get(const Item& item) noexcept {
     }
     const auto* at = from->data();
     for (std::uint32_t i = 0; i < item.count; ++i) {
-        std::memmove(item.segments[i].data, at, item.segments[i].size);
+        base::move_bytes(item.segments[i].data, at, item.segments[i].size);
         at += item.segments[i].size;
     }
     return WorkStatus::ok;

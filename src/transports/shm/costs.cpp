@@ -1,10 +1,10 @@
 #include "transports/shm/costs.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <vector>
 
+#include "base/bytes.hpp"
 #include "base/fastest.hpp"
 #include "base/host.hpp"
 #include "transports/shm/other_process.hpp"
@@ -32,7 +32,7 @@ Costs measure_costs() {
         return base::fastest_ns(rounds, [&] { good = self.read(address, std::span(to).first(bytes)) && good; });
     };
     Costs costs;
-    costs.copy_per_byte = base::fastest_ns(rounds, [&] { std::memcpy(to.data(), from.data(), large); }) / large;
+    costs.copy_per_byte = base::fastest_ns(rounds, [&] { base::copy(to.data(), from.data(), large); }) / large;
     costs.fetch = fetch(small);
     costs.fetch_per_byte = std::max(fetch(large) - costs.fetch, 0.0) / large;
     costs.can_fetch = good;

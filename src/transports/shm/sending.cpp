@@ -20,7 +20,7 @@ void Source::copy(std::byte* to, std::size_t bytes) noexcept {
     while (bytes > 0) {
         const auto& segment = segments_.front();
         const auto part = std::min(bytes, segment.size - used_);
-        if (part > 0) std::memcpy(to, segment.data + used_, part);
+        base::copy(to, segment.data + used_, part);
         to += part;
         bytes -= part;
         used_ += part;
@@ -90,7 +90,7 @@ bool Rail::send_piece(LinkId id, std::span<std::byte> frame) noexcept {
         return send_as_work(id, frame);
     [[maybe_unused]] const auto scope = guard_.enter();
     link->writer.prepare_slot();  // it comes over meanwhile
-    std::memcpy(to, frame.data(), frame.size());
+    base::copy(to, frame.data(), frame.size());
     link->writer.publish(Kind::piece, bytes, flag_last, bytes);
     link->refused = false;
     wake(*link, Sleep::until_news);

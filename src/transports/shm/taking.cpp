@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "transports/shm/rail.hpp"
 #include "transports/shm/waking.hpp"
 
@@ -36,7 +37,7 @@ bool Rail::take_whole(const Link& link, const Head& head, Batch& batch) noexcept
     const auto room = lines_of(head.size) * cache_line;
     if (staging_bytes - staged_ < room) return false;
     auto* const to = staging_.get() + staged_;
-    std::memcpy(to, link.reader.data(head.size), head.size);
+    base::copy(to, link.reader.data(head.size), head.size);
     batch.next(EventKind::received, link.id).data = {to, head.size};
     staged_ += room;
     return true;
@@ -54,7 +55,7 @@ bool Rail::take_piece(Link& link, const Head& head, Batch& batch) noexcept {
         spare_frames_.pop_back();
     }
     if (head.size > max_frame - assembly.size) return broken(link);
-    std::memcpy(assembly.bytes.get() + assembly.size, link.reader.data(head.size), head.size);
+    base::copy(assembly.bytes.get() + assembly.size, link.reader.data(head.size), head.size);
     assembly.size += head.size;
     moved_ = true;
     if (!last) return true;
@@ -82,7 +83,7 @@ bool Rail::take_put(Link& link, const Head& head) noexcept {
     std::memcpy(&put, link.reader.body(), sizeof put);
     if (head.size > most_put_piece || put.left < head.size || link.fetch) return broken(link);
     const auto place = place_of(link, put);
-    if (place && head.size > 0) std::memcpy(place->data(), link.reader.data(head.size), head.size);
+    if (place) base::copy(place->data(), link.reader.data(head.size), head.size);
     moved_ = true;
     if (bulk_.judge) time_piece(link, head, put.left);
     if ((head.flags & flag_last) != 0) placed(link, (head.flags & flag_notify) != 0, put.immediate);

@@ -45,7 +45,7 @@ Rail::Rail(std::string name, const Interface& interface, ChooseEndpoints choose,
       epoll_(::epoll_create1(EPOLL_CLOEXEC)),
       timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
       netlink_(std::move(news)),
-      staging_(std::make_unique_for_overwrite<std::byte[]>(staging_bytes)),
+      staging_(staging_bytes),
       spare_("rail " + name, log) {
     if (!epoll_.valid() || !timer_.valid()) {
         throw Error(ErrorCode::system, std::string("no descriptor to wait on: ") + std::strerror(errno),

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "base/log_limit.hpp"
+#include "base/pages.hpp"
 #include "base/spare_descriptor.hpp"
 #include "base/thread_guard.hpp"
 #include "transports/event_queue.hpp"
@@ -173,7 +174,7 @@ private:
 
     EventQueue events_;
 
-    std::unique_ptr<std::byte[]> staging_;
+    base::Pages staging_;
     std::size_t staging_at_ = 0;                      // first byte not parsed
     std::size_t staging_end_ = 0;                     // end of what was read
     std::uint32_t staging_link_ = ~std::uint32_t{0};  // whose bytes those are

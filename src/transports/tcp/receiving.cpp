@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
+#include "base/bytes.hpp"
 #include "transports/tcp/rail.hpp"
 #include "transports/tcp/stamps.hpp"
 
@@ -120,7 +120,7 @@ void Rail::receive(Link& link, Batch& batch) noexcept {
     auto& read = link.read;
     auto* const start = staging_.get() + staging_end_;
     const auto carried = read.carry.size();
-    if (carried > 0) std::memcpy(start, read.carry.data(), carried);
+    base::copy(start, read.carry.data(), carried);
     const auto direct = read.put_place != nullptr ? read.put_left : 0;
     const auto room = std::min(staging_bytes - staging_end_ - carried, read_ahead);
     std::array<iovec, 2> vectors{iovec{read.put_place, direct}, iovec{start + carried, room}};
@@ -163,7 +163,7 @@ bool Rail::take_work(Link& link, Batch& batch) noexcept {
     const std::span<const std::byte> bytes(staging_.get() + staging_at_, staging_end_ - staging_at_);
     if (auto& read = link.read; read.put_left > 0) {
         const auto count = std::min(read.put_left, bytes.size());
-        if (read.put_place != nullptr) std::memcpy(read.put_place, bytes.data(), count);
+        if (read.put_place != nullptr) base::copy(read.put_place, bytes.data(), count);
         staging_at_ += count;
         advance_put(link, count);
         return true;

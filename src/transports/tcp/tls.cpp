@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
+#include "base/bytes.hpp"
 #include "transports/tcp/tls_errors.hpp"
 
 namespace railmux::transports::tcp {
@@ -104,7 +104,7 @@ std::span<const std::byte> Tls::next_record(std::span<const iovec> pieces, std::
         offset = size == left ? 0 : offset + size;
         piece += size == left ? 1U : 0U;
         if (filled == 0 && (last || size == scratch.size())) return {data, size};
-        std::memcpy(scratch.data() + filled, data, size);
+        base::copy(scratch.data() + filled, data, size);
         filled += size;
     }
     return std::span(scratch).first(filled);

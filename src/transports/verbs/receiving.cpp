@@ -1,8 +1,8 @@
 // verbs::Rail: from the completion queue to the events of poll().
 #include <algorithm>
 #include <array>
-#include <cstring>
 
+#include "base/bytes.hpp"
 #include "base/in_line.hpp"
 #include "transports/verbs/rail.hpp"
 
@@ -181,7 +181,7 @@ void Rail::take_send(const ibv_wc& completion) noexcept {
 
 void Rail::complete(Link& link, Request& request, WorkStatus status) noexcept {
     if (status == WorkStatus::ok && !request.into.empty()) {
-        std::memcpy(request.into.data(), bulk_slabs_[request.slab].data, request.into.size());
+        base::copy(request.into.data(), bulk_slabs_[request.slab].data, request.into.size());
     }
     give_back(request);
     request.slab = no_slab;

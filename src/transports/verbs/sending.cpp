@@ -1,8 +1,8 @@
 // verbs::Rail: from post() to the device.
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 
+#include "base/bytes.hpp"
 #include "transports/verbs/rail.hpp"
 
 namespace railmux::transports::verbs {
@@ -20,7 +20,7 @@ public:
         while (bytes > 0) {
             const auto& segment = segments_.front();
             const auto some = std::min(bytes, segment.size - at_);
-            if (some > 0) std::memcpy(to, segment.data + at_, some);
+            base::copy(to, segment.data + at_, some);
             to += some;
             bytes -= some;
             at_ += some;
