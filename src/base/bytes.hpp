@@ -50,7 +50,7 @@ inline void copy_short(std::byte* to, const std::byte* from, std::size_t count) 
 
 /// Copies what is long. Some processors (AMD, Zen 3) take 16 to 28 times as long for "rep movsb", which memcpy uses from 2 or 4
 /// KiB on, where the target is a little further behind the beginning of a page than the source (1 to 31 bytes): as a message is
-/// behind a header. Then it is done in parts, so short that they are moved in other ways.
+/// behind a header. Then, and up to 63 to be safe, it is done in parts, so short that they are moved in other ways.
 inline void copy_long(std::byte* to, const std::byte* from, std::size_t count) noexcept {
     constexpr std::size_t part = 1024, page = 4096, near = 64;
     const auto ahead = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % page;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "base/bytes.hpp"
+
 namespace railmux::messaging {
 
 Receiver::Receiver(Operations& operations, rails::RailManager& rails, BulkIn& bulk)
