@@ -67,7 +67,7 @@ bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& tal
     if (inlined > 0 && credit_of(inlined) > credit) inlined = 0;
     const auto links =
         inlined == operation.bytes ? talk.choices() : 1;  // a beginning is one frame, and others wait for it
-    send_rts(operation, flow, {inlined, links}, now);
+    send_rts(operation, flow, {inlined, links, talk.over_one_link() && inlined <= passed_at_once}, now);
     return true;
 }
 
@@ -120,7 +120,7 @@ std::uint32_t Sender::unasked(std::uint32_t peer, std::uint64_t bytes, base::Nan
 /// Frames for the first `bytes` of a message: what they need of memory is there before anything is said of them.
 class Sender::Parts {
 public:
-    Parts(rails::FramePool& pool, Ahead ahead) : pool_(pool) {
+    Parts(rails::FramePool& pool, Ahead ahead) : pool_(pool), at_once_(ahead.at_once) {
         auto bytes = ahead.bytes;
         for (auto left = inlined_frames(bytes, ahead.links); left > 0; --left, ++count_) {
             const auto size = bytes / left;
@@ -138,12 +138,14 @@ public:
     Parts(const Parts&) = delete;
     Parts& operator=(const Parts&) = delete;
 
+    [[nodiscard]] bool at_once() const noexcept { return at_once_; }
     [[nodiscard]] std::size_t left() const noexcept { return count_ - next_; }
     /// Whose it is from now on.
     [[nodiscard]] Frame* next() noexcept { return frames_[next_++]; }
 
 private:
     rails::FramePool& pool_;
+    bool at_once_;
     std::array<Frame*, most_inlined_frames> frames_{};
     std::size_t count_ = 0;
     std::size_t next_ = 0;
@@ -180,9 +182,9 @@ void Sender::send_rts(Operation& operation, Flow& flow, Ahead ahead, base::Nanos
                            sent_status(operation.peer, operation.tag, operation.bytes, operation.status.rails));
 }
 
-/// In frames of their own, right behind the rts: within it, the answer would have to wait for them, and nothing be saved. One
-/// call sends all but the last, which the other side reads while the last one is copied: 64 KiB took 20 us so, 23 by one call,
-/// 25 by two halves, and 35 by a call for each (tcp, unshaped).
+/// In frames of their own, right behind the rts: within it, the answer would have to wait for them, and nothing be saved. What
+/// one link passes on at once goes by one call. Of more, one call sends all but the last, which the other side reads while the
+/// last one is copied; and where there are several links, what waits for one would draw the last one there.
 void Sender::send_parts(Operation& operation, Parts& parts, base::Nanoseconds now) {
     for (std::uint64_t offset = 0; parts.left() > 0;) {
         Frame* const frame = parts.next();
@@ -190,7 +192,7 @@ void Sender::send_parts(Operation& operation, Parts& parts, base::Nanoseconds no
         offset += frame->payload;
         rails_.send(operation.peer, frame, now);
         if (frame->link != rails::no_link) operation.status.rails |= std::uint64_t{1} << frame->rail;
-        if (parts.left() == 1) rails_.post_lined_up(now);
+        if (parts.left() == 1 && !parts.at_once()) rails_.post_lined_up(now);
     }
 }
 

@@ -102,10 +102,11 @@ private:
     [[gnu::noinline]] void begin_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now);
     [[gnu::noinline]] void close_bundle(std::uint32_t peer, Flow& flow, base::Nanoseconds now);
     [[gnu::noinline]] void close_all(base::Nanoseconds now);
-    /// What goes right behind an announcement, and how many links there are for it.
+    /// What goes right behind an announcement, how many links there are for it, and whether it goes by one call.
     struct Ahead {
         std::uint32_t bytes = 0;
         std::uint32_t links = 1;
+        bool at_once = false;
     };
     class Parts;
     void send_rts(Operation& operation, Flow& flow, Ahead ahead, base::Nanoseconds now);

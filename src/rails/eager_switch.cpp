@@ -42,7 +42,8 @@ std::uint64_t EagerSwitch::max_over(const Link& link) const noexcept {
 }
 
 std::uint64_t EagerSwitch::unasked_over(const Link& link, double part) const noexcept {
-    if (!options_.by_model || link.assessed == nullptr || link.assessed->source == ModelSource::guess) return 0;
+    if (!options_.by_model || link.assessed == nullptr)
+        return 0;  // a guess will do: to ask takes two more messages, always
     auto costs = costs_over(link);
     costs.part = part;
     return model::unasked_max(link.assessed->model, costs, {.most = largest_inlined});

@@ -87,6 +87,11 @@ struct Conversation {
     /// Whether there is more than one link to choose from, as far as is known.
     [[nodiscard]] bool has_choice() const noexcept { return links.size() > 1 && only == none; }
 
+    /// Whether heavy frames that leave together go over the same link, as far as is known.
+    [[nodiscard]] bool over_one_link() const noexcept {
+        return !has_choice() || spreading.now() == sched::Spread::single;
+    }
+
     /// Whether next to nothing is on any of the rails, as far as is known.
     [[nodiscard]] bool rails_idle() const noexcept {
         return std::ranges::all_of(candidates, [](const auto& each) { return each.backlog <= sched::light_bytes; });
@@ -99,9 +104,9 @@ struct Conversation {
     /// Whether the frame `heavy` tells of is not acknowledged yet.
     [[nodiscard]] bool heavy_outstanding() const noexcept { return outstanding(heavy); }
 
-    /// Whether what went last without being asked for is not acknowledged yet.
-    [[nodiscard]] bool unasked_outstanding() const noexcept { return outstanding(unasked); }
-    /// ... the frame before that number.
+    /// Whether what went last without being asked for is not known to have arrived.
+    [[nodiscard]] bool unasked_outstanding() const noexcept { return Session::precedes(session.heard(), unasked); }
+    /// Whether the frame before that number is not acknowledged yet.
     [[nodiscard]] bool outstanding(std::uint32_t beyond) const noexcept {
         return Session::precedes(session.acknowledged(), beyond);
     }

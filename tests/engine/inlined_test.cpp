@@ -167,6 +167,36 @@ TEST_CASE("inlined: of a stream of messages only the first goes ahead", "[engine
     CHECK(world.moved() - before == (got.size() - 1) * data.size());
 }
 
+TEST_CASE("inlined: the next one goes unasked as soon as the answer says that the last has come", "[engine]") {
+    World world("auto", {Network{}});
+    static_cast<void>(world.lone(17'000));
+    const auto data = test::pattern(17'000);
+    std::vector<std::byte> there(data.size()), back(data.size());
+    const MutableBuffer in(back);
+    const ConstBuffer out(data);
+    const auto rest = world.hosts.fabric.now() + 10 * base::millisecond;
+    world.until([&] { return world.hosts.fabric.now() > rest; });
+    const auto before = world.moved();
+    for (int i = 0; i < 20; ++i) {
+        auto answer = world.a->irecv(world.to_b, TagMatch(2), {&in, 1}, nullptr);
+        auto send = world.send(1, data);
+        auto receive = world.receive(1, there, world.to_a);
+        REQUIRE(world.finish(*world.b, receive).ok());
+        auto reply = world.b->isend(world.to_a, 2, {&out, 1}, nullptr);
+        world.hosts.fabric.advance(base::millisecond);  // all of it is there, and nobody has looked
+        world.hosts.until({world.a.get()}, [&] { return world.a->test(answer).has_value(); });
+        REQUIRE(world.finish(*world.a, send).ok());
+        REQUIRE(world.finish(*world.b, reply).ok());
+    }
+    CHECK(world.moved() == before);
+}
+
+TEST_CASE("inlined: over links that nobody has measured, too", "[engine]") {
+    World world("auto", {Network{}}, "auto", {}, 1, "vft", {}, "off");
+    CHECK(world.lone(17'000).moved == 0);
+    CHECK(world.lone(20'000).moved == 0);
+}
+
 TEST_CASE("inlined: while another transfer is under way, to whomever, nothing goes ahead", "[engine]") {
     World world("auto", {Network{}});
     world.hosts.fabric.add_rail("c", {.device = "eth0", .network = "net0", .timing = Network{}.timing});

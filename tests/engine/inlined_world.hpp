@@ -23,7 +23,7 @@ struct Network {
 struct World {
     World(std::string_view inlined, const std::vector<Network>& networks, std::string_view scheme = "auto",
           const test::FaultyTransport::Plans& plans = {}, std::uint64_t seed = 1, std::string_view policy = "vft",
-          std::string_view eager_max = {})
+          std::string_view eager_max = {}, std::string_view probe = {})
         : hosts(seed, plans) {
         for (std::size_t i = 0; i < networks.size(); ++i) {
             for (const char* host : {"a", "b"}) {
@@ -38,6 +38,7 @@ struct World {
         hosts.settings = {
             {"bulk.inlined", std::string(inlined)}, {"bulk.scheme", std::string(scheme)}, {"recover.patience", "1s"}};
         if (!eager_max.empty()) hosts.settings.emplace_back("eager.max", std::string(eager_max));
+        if (!probe.empty()) hosts.settings.emplace_back("probe", std::string(probe));
         hosts.look_each = 1000;
         a = hosts.start("a", policy);
         b = hosts.start("b", policy);
