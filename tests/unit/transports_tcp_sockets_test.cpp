@@ -70,7 +70,7 @@ TEST_CASE("what is acknowledged early can be read, but is not told of before tha
     pollfd entry{here.get(), POLLIN, 0};
     std::array<char, 8> place{};
 
-    tcp::acknowledge_early(here.get(), true);
+    tcp::acknowledge_early(here.get(), tcp::EarlyAcks::Of::short_messages);
     REQUIRE(send_byte() == 1);
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (::recv(here.get(), place.data(), place.size(), MSG_DONTWAIT | MSG_PEEK) != 1) {
@@ -79,7 +79,7 @@ TEST_CASE("what is acknowledged early can be read, but is not told of before tha
     CHECK(::poll(&entry, 1, 0) == 0);
     CHECK(::recv(here.get(), place.data(), place.size(), MSG_DONTWAIT) == 1);
     REQUIRE(send_byte() == 1);
-    tcp::acknowledge_early(here.get(), false);
+    tcp::acknowledge_early(here.get(), tcp::EarlyAcks::Of::none);
     CHECK(::poll(&entry, 1, 10'000) == 1);
 }
 

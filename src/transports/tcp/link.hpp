@@ -17,6 +17,7 @@
 #include "base/clock.hpp"
 #include "base/file_descriptor.hpp"
 #include "transports/tcp/address.hpp"
+#include "transports/tcp/early_acks.hpp"
 #include "transports/tcp/portions.hpp"
 #include "transports/tcp/stamps.hpp"
 #include "transports/tcp/tls.hpp"
@@ -65,10 +66,6 @@ struct ReadState {
     std::vector<std::byte> carry;  // the beginning of a work, of which the rest has not come yet
 };
 
-/// So often in a row a link is read without being slept on before acknowledge_early pays: who sleeps between messages would
-/// call it twice for each.
-inline constexpr std::uint32_t reads_to_early_acks = 16;
-
 struct Link {
     LinkPhase phase = LinkPhase::free;
     LinkId id;
@@ -84,7 +81,7 @@ struct Link {
     PartialWork partial;
     ReadState read;
     std::uint64_t last_received = 0;  // poll number
-    std::uint32_t hot_reads = 0;      // since it is hot, at most reads_to_early_acks
+    EarlyAcks early_acks;             // since it is hot
 
     struct Setup {                        // until up
         Endpoint to;                      // where it connects to

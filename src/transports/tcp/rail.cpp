@@ -156,7 +156,7 @@ void Rail::heat(Link& link) {
 void Rail::cool(Link& link) {
     std::erase(hot_, link.id.index);
     next_hot_ = 0;
-    if (std::exchange(link.hot_reads, 0) == reads_to_early_acks) acknowledge_early(link.socket.get(), false);
+    if (link.early_acks.end()) acknowledge_early(link.socket.get(), EarlyAcks::Of::none);
     if (link.phase == LinkPhase::up) watch(link, link.wants_write);
 }
 
@@ -173,7 +173,7 @@ void Rail::kill(Link& link, std::string_view cause, std::span<const std::byte> r
     next_hot_ = 0;
     if (staging_link_ == link.id.index) staging_at_ = staging_end_;
     link.read = {};
-    link.hot_reads = 0;
+    link.early_acks = {};
     if (phase == LinkPhase::greeting) {  // a stranger: nobody above has heard of it
         --strangers_;
         said_of_strangers_.warning("rail {}: {} closed: {}", traits_.name, link.label, cause);

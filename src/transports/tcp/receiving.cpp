@@ -139,9 +139,8 @@ void Rail::receive(Link& link, Batch& batch) noexcept {
     if (link.watched) heat(link);
     link.last_received = polls_;
     // A watched one may be slept on.
-    if (!link.watched && link.hot_reads < reads_to_early_acks && ++link.hot_reads == reads_to_early_acks) {
-        acknowledge_early(link.socket.get(), true);
-    }
+    if (!link.watched && link.early_acks.came(static_cast<std::size_t>(got))) [[unlikely]]
+        acknowledge_early(link.socket.get(), link.early_acks.now());
     auto rest = static_cast<std::size_t>(got);
     if (direct > 0) {
         const auto placed = std::min(rest, direct);
@@ -181,6 +180,7 @@ bool Rail::take_work(Link& link, Batch& batch) noexcept {
     }
     staging_at_ += header.size();
     if (header.op == Op::put) {
+        if (link.early_acks.bulk()) acknowledge_early(link.socket.get(), link.early_acks.now());
         begin_put(link, header);
         return true;
     }

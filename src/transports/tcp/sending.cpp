@@ -89,6 +89,7 @@ ssize_t Rail::send(Link& link, std::span<iovec> vectors) noexcept {
 
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
     const LinkId id = link.id;
+    link.early_acks.sent();
     std::size_t accepted = 0;
     while (accepted < works.size() && !link.wants_write && link.undone < tx_depth) {
         link.slow = works[accepted].slow;

@@ -181,11 +181,12 @@ std::size_t portion_of(int socket) {
     return std::max<std::size_t>((usual + packet / 2) / packet, 1) * packet;
 }
 
-void acknowledge_early(int socket, bool early) noexcept {
+void acknowledge_early(int socket, EarlyAcks::Of which) noexcept {
     // Linux, __tcp_ack_snd_check: unread bytes below this mark do not put off an acknowledgement, however the window has
-    // grown. It is above every message that goes along with its header; more is acknowledged as it was.
-    constexpr int above_messages = 20'000;
-    const int mark = early ? above_messages : 1;
+    // grown. More is acknowledged as it was.
+    const int mark = which == EarlyAcks::Of::none             ? 1
+                     : which == EarlyAcks::Of::short_messages ? static_cast<int>(EarlyAcks::longest_short)
+                                                              : static_cast<int>(EarlyAcks::longest);
     ::setsockopt(socket, SOL_SOCKET, SO_RCVLOWAT, &mark, sizeof mark);
 }
 

@@ -11,6 +11,7 @@
 #include "base/result.hpp"
 #include "base/values.hpp"
 #include "transports/tcp/address.hpp"
+#include "transports/tcp/early_acks.hpp"
 
 #include <railmux/config.hpp>
 
@@ -54,7 +55,7 @@ struct Listener {
 /// Whether the kernel acknowledges a message of several packets as it comes, or as it is read: by its own choice that depends
 /// on what the connection has carried so far, and reading takes longer by half if an acknowledgement leaves with it. Who wants
 /// it early is not told by poll or epoll of messages that have come.
-void acknowledge_early(int socket, bool early) noexcept;
+void acknowledge_early(int socket, EarlyAcks::Of which) noexcept;
 /// The two ends of a connected socket.
 [[nodiscard]] Endpoint local_end(int socket);
 [[nodiscard]] Endpoint remote_end(int socket);
