@@ -156,14 +156,16 @@ std::size_t Vft::next_in_turn(std::span<const Candidate> candidates, std::uint64
     return next;
 }
 
-/// Of those that are about as fast the one that was used last.
+/// Of those that are about as fast the one that the peer's last frame came over, if we are who follows: both sides look there,
+/// and its kernel acknowledges with what answers. Else the one that was used last.
 std::size_t Vft::fastest_alone(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept {
     auto fastest = candidates.size();
     auto last = candidates.size();
     auto least = std::numeric_limits<Ticks>::max();
+    const bool follows = place_of(candidates, &Candidate::recent) < candidates.size();
     for (std::size_t i = 0; i < candidates.size(); ++i) {
         if (candidates[i].spare) continue;
-        if (candidates[i].last_heavy) last = i;
+        if (candidates[i].recent || (candidates[i].last_heavy && !follows)) last = i;
         const auto delivery = idle_delivery(candidates[i].cost, bytes);
         if (delivery >= least) continue;
         fastest = i;

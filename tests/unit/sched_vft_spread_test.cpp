@@ -48,6 +48,17 @@ TEST_CASE("bursts are spread as is found to be best", "[sched][vft][spread]") {
         even[1].cost.slope *= 2;
         CHECK(vft.choose(even, 4096, base::second) == 0);
     }
+    SECTION("... or over the one that the other side's came over, who leads") {
+        std::array even{rail(0, 8), rail(1, 8)};
+        for (auto& each : even) each.spread = sched::Spread::single;
+        for (const std::size_t answered : {1U, 0U}) {
+            for (std::size_t i = 0; i < even.size(); ++i)
+                even[i].recent = i == answered, even[i].last_heavy = i != answered;
+            CHECK(vft.choose(even, 4096, base::second) == answered);
+        }
+        even[0].cost.slope *= 2;
+        CHECK(vft.choose(even, 4096, base::second) == 1);
+    }
     SECTION("light ones among them go along, where that is over one") {
         const auto behind = GENERATE(false, true);
         std::array slower{rail(0, 8), rail(1, 8, 50'000)};
