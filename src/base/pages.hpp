@@ -12,7 +12,7 @@ namespace railmux::base {
 
 /// From the beginning of a page on. What comes over a socket lies from the beginning of a page on, too, where its sender had
 /// nothing else under way, and the kernel copies by "rep movsb": 16 bytes behind that, where malloc puts what is large, that
-/// takes some processors 25 times as long (copy_long in bytes.hpp).
+/// takes some processors 25 times as long (copy_long in bytes.hpp). What is read behind a beginning that is kept may lie so.
 class Pages {
 public:
     /// So many bytes at least, of any value.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/bytes.hpp"
 #include "messaging/operation.hpp"
 
 namespace railmux::messaging {

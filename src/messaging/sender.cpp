@@ -67,7 +67,7 @@ bool Sender::try_send(Operation& operation, Flow& flow, rails::Conversation& tal
     if (inlined > 0 && credit_of(inlined) > credit) inlined = 0;
     const auto links =
         inlined == operation.bytes ? talk.choices() : 1;  // a beginning is one frame, and others wait for it
-    send_rts(operation, flow, {inlined, links, talk.over_one_link() && inlined <= passed_at_once}, now);
+    send_rts(operation, flow, {inlined, links, talk.over_one_link() && inlined <= rails::passed_at_once}, now);
     return true;
 }
 

@@ -108,9 +108,6 @@ inline constexpr std::size_t least_inlined_frame = 4096;
     return static_cast<std::uint32_t>(std::max(least, std::min(even, bytes / least_inlined_frame)));
 }
 inline constexpr std::size_t most_inlined_frames = rails::largest_inlined / least_inlined_frame;
-/// What Linux hands to an interface as one packet, with the headers of a few frames, where packets are as long as usual or
-/// jumbo ones: 64 KiB, less what begins them (tcp_send_mss). A second call in between would take as long as the first.
-inline constexpr std::uint32_t passed_at_once = 60 * 1024;
 
 /// Credit is counted in units of 64 bytes: one for the message itself, the others for its payload. That is about what an
 /// unexpected message costs the receiver to keep.

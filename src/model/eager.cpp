@@ -32,11 +32,12 @@ Nanos delivery(const LogGP& model, const ProtocolRange& range, std::uint64_t byt
 /// What a message takes by each.
 class Ways {
 public:
-    Ways(const LogGP& model, const EagerCosts& costs, std::uint64_t frame) noexcept
+    Ways(const LogGP& model, const EagerCosts& costs, const EagerBounds& bounds) noexcept
         : model_(model),
-          large_(larger(model, frame)),
+          large_(larger(model, bounds.frame)),
           copying_(costs.by_processors ? PerByte{} : costs.copying),
-          frame_(frame),
+          frame_(bounds.frame),
+          at_once_(bounds.at_once),
           part_(costs.part),
           one_(model.predict(1).delivery) {
         const auto& small = model.range(1);
@@ -46,7 +47,7 @@ public:
         const auto carried = carried_of(bytes);
         const bool as_before = large_ > 0 && bytes > model_.ranges[large_ - 1].up_to_bytes;
         return (as_before ? delivery(model_, model_.ranges[large_ - 1], carried) : model_.predict(carried).delivery) +
-               (bytes > frame_ ? 1 : 2) * copying_.of(bytes);
+               (bytes > frame_ && (bytes > at_once_ || part_ < 1) ? 1 : 2) * copying_.of(bytes);
     }
     [[nodiscard]] Nanos rendezvous(std::uint64_t bytes) const noexcept {
         const auto carried = carried_of(bytes);
@@ -63,6 +64,7 @@ private:
     std::size_t large_;  // the place of the range of those that no frame holds, if it is one of its own
     PerByte copying_;
     std::uint64_t frame_;
+    std::uint64_t at_once_;
     double part_;
     Nanos one_;
     Nanos asking_{0};
@@ -71,7 +73,7 @@ private:
 }  // namespace
 
 std::uint64_t eager_max(const LogGP& model, const EagerCosts& costs, EagerBounds bounds) noexcept {
-    const Ways ways(model, costs, bounds.frame);
+    const Ways ways(model, costs, bounds);
     const auto rendezvous_pays = [&](std::uint64_t bytes) {
         return margin * ways.rendezvous(bytes) < ways.eager(bytes);
     };
@@ -81,7 +83,7 @@ std::uint64_t eager_max(const LogGP& model, const EagerCosts& costs, EagerBounds
 }
 
 std::uint64_t unasked_max(const LogGP& model, const EagerCosts& costs, EagerBounds bounds) noexcept {
-    const Ways ways(model, costs, bounds.frame);
+    const Ways ways(model, costs, bounds);
     const auto eager_pays = [&](std::uint64_t bytes) {
         return unasked_margin * ways.eager(bytes) < ways.rendezvous(bytes);
     };

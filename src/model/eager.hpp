@@ -3,9 +3,10 @@
 //   eager(s)      = delivery(s) + 2 c s, or, in several frames, + c s
 //   rendezvous(s) = 2 delivery(1) + o_s + o_r + r + bulk(s)
 // c: a byte copied, into a frame, and out of it. Of several frames the last one is copied into while the others are on their
-// way, and these are copied out of while it is. The rest of a rendezvous is announcement and answer, the closing frame, r: the
-// receiver's memory opened for it, and closed, and the bytes themselves. bulk(s) is by the parameters of messages that are
-// larger than any frame, if those are a range of their own, as a full probe finds where it matters: it puts such messages into
+// way, and these are copied out of while it is; unless all leave by one call. The rest of a rendezvous is announcement and
+// answer, the closing frame, r: the receiver's memory opened for it, and closed, and the bytes themselves. bulk(s) is by the
+// parameters of messages that are larger than any frame, if those are a range of their own, as a full probe finds where it
+// matters: it puts such messages into
 // their places, as is done with an application's. Else delivery(s).
 //
 // Threads: pure functions.
@@ -21,7 +22,8 @@ namespace railmux::model {
 struct EagerBounds {
     std::uint64_t least = 4 * 1024;  // below, copying takes less than any network's answer
     std::uint64_t most = 16 * 1024;
-    std::uint64_t frame = 16 * 1024;  // what one holds: more goes in several
+    std::uint64_t frame = 16 * 1024;  // what one holds: more goes in several,
+    std::uint64_t at_once = 0;        // which leave by one call if it is no more than this, and goes over one link
 };
 
 struct EagerCosts {

@@ -42,24 +42,26 @@ std::uint64_t EagerSwitch::max_over(const Link& link) const noexcept {
 }
 
 std::uint64_t EagerSwitch::unasked_over(const Link& link, double part) const noexcept {
-    if (!options_.by_model || link.assessed == nullptr)
-        return 0;  // a guess will do: to ask takes two more messages, always
+    if (!options_.by_model || link.assessed == nullptr) return 0;
     auto costs = costs_over(link);
     costs.part = part;
-    return model::unasked_max(link.assessed->model, costs, {.most = largest_inlined});
+    return model::unasked_max(link.assessed->model, costs, {.most = largest_inlined, .at_once = passed_at_once});
 }
 
 /// What one link carries of a message that goes over all that count, if each has as much as its rate is of all. Those that
-/// nobody has measured are not counted on.
+/// nobody has measured are not counted on, unless it is one of them.
 double EagerSwitch::part_of(std::uint32_t place, const Conversation& talk) const noexcept {
     const auto takes = [&](std::size_t i) {
         return static_cast<double>(std::max<sched::Ticks>(talk.costs[i].per_byte, 1));
     };
+    const auto known = [&](std::size_t i) {
+        const auto& assessed = links_.at(talk.links[i]).assessed;
+        return assessed != nullptr && assessed->source != ModelSource::guess;
+    };
+    const bool guessed = !known(place);
     double all = 0;
     for (std::size_t i = 0; i < talk.links.size(); ++i) {
-        const auto& assessed = links_.at(talk.links[i]).assessed;
-        const bool known = assessed != nullptr && assessed->source != ModelSource::guess;
-        if (i == place || (known && !talk.candidates[i].spare)) all += takes(place) / takes(i);
+        if (i == place || ((guessed || known(i)) && !talk.candidates[i].spare)) all += takes(place) / takes(i);
     }
     return 1 / all;
 }

@@ -28,8 +28,8 @@ public:
 
     /// Over this link, by its model as it was measured. A guess is no reason for less than what fits a frame.
     [[nodiscard]] std::uint64_t max_over(const Link& link) const noexcept;
-    /// Up to which size messages that no frame holds are better sent in several, of which this link carries that part, where
-    /// that is known and left to the models; else 0.
+    /// Up to which size messages that no frame holds are better sent in several, of which this link carries that part; 0 where
+    /// that is not left to the models. A guess will do: to ask takes two messages more, whatever the network.
     [[nodiscard]] std::uint64_t unasked_over(const Link& link, double part) const noexcept;
     /// To the peer, whose links, or a model of theirs, or which of them are spare, have changed: by the link that delivers
     /// first, spare ones left out.

@@ -28,6 +28,11 @@ namespace railmux::rails {
 /// The most of a message that is sent without being asked for: what the receiver may have to keep of it fits a frame of its
 /// pool.
 inline constexpr std::size_t largest_inlined = std::size_t{128} * 1024;
+/// So much of that leaves by one call, if all of it goes over one link. It is what Linux hands to an interface as one packet,
+/// with the headers of a few frames, where packets are as long as usual or jumbo ones: 64 KiB, less what begins them
+/// (tcp_send_mss). A second call would take as long as the first. Networks that get little at a time, and encrypted links, cut
+/// it.
+inline constexpr std::uint32_t passed_at_once = 60 * 1024;
 
 /// Frame types. Those up to `bye` are the session's own, the others are handed up.
 enum class FrameType : std::uint8_t {

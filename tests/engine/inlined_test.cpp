@@ -192,7 +192,7 @@ TEST_CASE("inlined: the next one goes unasked as soon as the answer says that th
 }
 
 TEST_CASE("inlined: over links that nobody has measured, too", "[engine]") {
-    World world("auto", {Network{}}, "auto", {}, 1, "vft", {}, "off");
+    World world("auto", {Network{}, Network{}}, "auto", {}, 1, "vft", {}, "off");
     CHECK(world.lone(17'000).moved == 0);
     CHECK(world.lone(20'000).moved == 0);
 }

@@ -20,15 +20,20 @@ EarlyAcks polled() {
     return acks;
 }
 
+/// A long one comes, after something was sent and waited for.
+bool answered(EarlyAcks& acks, std::size_t bytes) {
+    acks.sent();
+    acks.waited();
+    return acks.came(bytes);
+}
+
 /// ... and that long messages go to and fro over.
 EarlyAcks conversing() {
     auto acks = polled();
     for (int i = 1; i < EarlyAcks::reads; ++i) {
-        acks.sent();
-        REQUIRE_FALSE(acks.came(long_message));
+        REQUIRE_FALSE(answered(acks, long_message));
     }
-    acks.sent();
-    REQUIRE(acks.came(long_message));
+    REQUIRE(answered(acks, long_message));
     return acks;
 }
 
@@ -48,13 +53,11 @@ TEST_CASE("early acks: short messages are acknowledged early once a link is poll
 TEST_CASE("early acks: long messages are while each is answered", "[transports][tcp]") {
     auto acks = conversing();
     CHECK(acks.now() == Of::long_messages);
-    acks.sent();
-    CHECK_FALSE(acks.came(long_message));
+    CHECK_FALSE(answered(acks, long_message));
     CHECK_FALSE(acks.came(8));  // the rest of it
     CHECK(acks.came(long_message));
     CHECK(acks.now() == Of::short_messages);
-    acks.sent();
-    CHECK_FALSE(acks.came(long_message));  // the first of as many as before
+    CHECK_FALSE(answered(acks, long_message));  // the first of as many as before
     CHECK(acks.end());
 }
 
@@ -62,12 +65,17 @@ TEST_CASE("early acks: no flood of long ones is, nor are longer ones, nor bulk",
     auto flood = polled();
     for (int i = 0; i < 100; ++i) {
         if (i % EarlyAcks::reads != 0) flood.sent();
+        if (i % EarlyAcks::reads != 1) flood.waited();
         REQUIRE_FALSE(flood.came(long_message));
     }
     CHECK(flood.now() == Of::short_messages);
+    auto both_ways = polled();
+    for (int i = 0; i < 100; ++i) {
+        both_ways.sent();
+        REQUIRE_FALSE(both_ways.came(long_message));
+    }
     auto longer = conversing();
-    longer.sent();
-    CHECK(longer.came(EarlyAcks::longest + 1));
+    CHECK(answered(longer, EarlyAcks::longest + 1));
     CHECK(longer.now() == Of::short_messages);
     auto bulk = conversing();
     CHECK(bulk.bulk());

@@ -83,6 +83,20 @@ TEST_CASE("what is acknowledged early can be read, but is not told of before tha
     CHECK(::poll(&entry, 1, 10'000) == 1);
 }
 
+TEST_CASE("what is acknowledged early is below the mark for it", "[transports][tcp]") {
+    const base::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const auto mark = [&](tcp::EarlyAcks::Of which) {
+        tcp::acknowledge_early(socket.get(), which);
+        int value = 0;
+        socklen_t length = sizeof value;
+        REQUIRE(::getsockopt(socket.get(), SOL_SOCKET, SO_RCVLOWAT, &value, &length) == 0);
+        return value;
+    };
+    CHECK(mark(tcp::EarlyAcks::Of::short_messages) == tcp::EarlyAcks::longest_short);
+    CHECK(mark(tcp::EarlyAcks::Of::long_messages) == tcp::EarlyAcks::longest);
+    CHECK(mark(tcp::EarlyAcks::Of::none) == 1);
+}
+
 TEST_CASE("a portion for a slow network is a few packets, or one that is large", "[transports][tcp]") {
     const auto portion = [](int packet) {
         const base::FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));

@@ -121,12 +121,14 @@ void Rail::receive(Link& link, Batch& batch) noexcept {
     auto* const start = staging_.get() + staging_end_;
     const auto carried = read.carry.size();
     base::copy(start, read.carry.data(), carried);
+    const bool in_put = read.put_left > 0;
     const auto direct = read.put_place != nullptr ? read.put_left : 0;
     const auto room = std::min(staging_bytes - staging_end_ - carried, read_ahead);
     std::array<iovec, 2> vectors{iovec{read.put_place, direct}, iovec{start + carried, room}};
     const auto into = std::span(vectors).subspan(direct > 0 ? 0 : 1);
     const auto got = link.tls != nullptr ? link.tls->read(into) : read_plain(link, into);
     if (got <= 0) {
+        link.early_acks.waited();
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return;
         kill(link, got == 0 ? "closed by the other side" : cause_of(link));
         return;
@@ -139,7 +141,7 @@ void Rail::receive(Link& link, Batch& batch) noexcept {
     if (link.watched) heat(link);
     link.last_received = polls_;
     // A watched one may be slept on.
-    if (!link.watched && link.early_acks.came(static_cast<std::size_t>(got))) [[unlikely]]
+    if (!link.watched && link.early_acks.came(in_put ? 0 : static_cast<std::size_t>(got))) [[unlikely]]
         acknowledge_early(link.socket.get(), link.early_acks.now());
     auto rest = static_cast<std::size_t>(got);
     if (direct > 0) {

@@ -89,7 +89,6 @@ ssize_t Rail::send(Link& link, std::span<iovec> vectors) noexcept {
 
 std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
     const LinkId id = link.id;
-    link.early_acks.sent();
     std::size_t accepted = 0;
     while (accepted < works.size() && !link.wants_write && link.undone < tx_depth) {
         link.slow = works[accepted].slow;
@@ -105,6 +104,7 @@ std::size_t Rail::write(Link& link, std::span<const Work> works) noexcept {
             }
             return accepted;
         }
+        if (sent > 0) link.early_acks.sent();
         if (!link.same_host) sent_outside_ += static_cast<std::size_t>(sent);
         auto left = static_cast<std::size_t>(sent);
         for (const auto& work : some) {
