@@ -1,6 +1,7 @@
 // arm(): a descriptor to sleep on instead of polling.
 #include <poll.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "target.hpp"
@@ -200,11 +201,15 @@ TEST_CASE("who has polled for many frames in a row is woken by a byte as ever", 
         if (!world.a().traits().events) return;
         End near, far;
         std::tie(near, far) = world.link();
-        std::size_t sent = 0;
-        for (int again = 0; again < 3; ++again) {
+        std::size_t sent = 0, answered = 0;
+        const auto longest = std::min<std::size_t>(world.a().traits().max_frame, 24'000);
+        for (const bool conversing : {false, true, false, true}) {
             for (int i = 0; i < 100; ++i) {
-                world.send(near, pattern(5000, ++sent));
+                world.send(near, pattern(conversing ? longest : 5000, ++sent));
                 world.until("a frame", [&] { return world.log(far).frames.size() == sent; });
+                if (!conversing) continue;
+                world.send(far, pattern(8, ++answered));
+                world.until("an answer", [&] { return world.log(near).frames.size() == answered; });
             }
             world.settle();
             fall_asleep(world, world.b());
