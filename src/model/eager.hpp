@@ -6,8 +6,7 @@
 // way, and these are copied out of while it is; unless all leave by one call. The rest of a rendezvous is announcement and
 // answer, the closing frame, r: the receiver's memory opened for it, and closed, and the bytes themselves. bulk(s) is by the
 // parameters of messages that are larger than any frame, if those are a range of their own, as a full probe finds where it
-// matters: it puts such messages into
-// their places, as is done with an application's. Else delivery(s).
+// matters: it puts such messages into their places, as is done with an application's. Else delivery(s).
 //
 // Threads: pure functions.
 // Lifetime: none.

@@ -1,6 +1,7 @@
 #include "sched/vft.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <limits>
 
 namespace railmux::sched {
@@ -160,19 +161,19 @@ std::size_t Vft::next_in_turn(std::span<const Candidate> candidates, std::uint64
 /// and its kernel acknowledges with what answers. Else the one that was used last.
 std::size_t Vft::fastest_alone(std::span<const Candidate> candidates, std::uint64_t bytes) const noexcept {
     auto fastest = candidates.size();
-    auto last = candidates.size();
     auto least = std::numeric_limits<Ticks>::max();
-    const bool follows = place_of(candidates, &Candidate::recent) < candidates.size();
     for (std::size_t i = 0; i < candidates.size(); ++i) {
-        if (candidates[i].spare) continue;
-        if (candidates[i].recent || (candidates[i].last_heavy && !follows)) last = i;
         const auto delivery = idle_delivery(candidates[i].cost, bytes);
-        if (delivery >= least) continue;
+        if (candidates[i].spare || delivery >= least) continue;
         fastest = i;
         least = delivery;
     }
-    if (last == candidates.size()) return fastest;
-    return idle_delivery(candidates[last].cost, bytes) <= least + least / saving_part ? last : fastest;
+    for (const auto preferred : {&Candidate::recent, &Candidate::last_heavy}) {
+        const auto place = place_of(candidates, preferred);
+        if (place == candidates.size()) continue;
+        if (idle_delivery(candidates[place].cost, bytes) <= least + least / saving_part) return place;
+    }
+    return fastest;
 }
 
 /// A post that the fastest rail would not have needed takes the sender's CPU for a gap, in which it hands over nothing else. As

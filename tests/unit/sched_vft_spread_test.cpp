@@ -58,6 +58,10 @@ TEST_CASE("bursts are spread as is found to be best", "[sched][vft][spread]") {
         }
         even[0].cost.slope *= 2;
         CHECK(vft.choose(even, 4096, base::second) == 1);
+        std::array three{rail(0, 80), rail(1, 8), rail(2, 8)};  // the other side's is slow from here
+        for (auto& each : three) each.spread = sched::Spread::single;
+        three[0].recent = three[2].last_heavy = true;
+        CHECK(vft.choose(three, 4096, base::second) == 2);
     }
     SECTION("light ones among them go along, where that is over one") {
         const auto behind = GENERATE(false, true);
